@@ -1,0 +1,1 @@
+"""Pure functions from cells to Findings: no clock, no disk, no network."""

@@ -1,0 +1,149 @@
+"""Findings: what an analysis says, as plain facts that every report reads."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from loadgen.store.model import Condition
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its n and its 95 % interval (None below n = 3)."""
+
+    value: float
+    n: int
+    ci95: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One trust check on one cell or level."""
+
+    name: str
+    """Short and stable: `client-bound`, `prefix-cache`, `reset-counters`, …"""
+    voids: bool
+    """True: the cell is kept out of verdicts."""
+    cause: str
+    cure: str
+
+
+@dataclass(frozen=True)
+class LevelFinding:
+    """One profile at one level, against the baseline."""
+
+    concurrency: int
+    n: int
+    """Valid pairs."""
+    valid: bool
+    speedup: Estimate | None
+    """Ratio of output tokens/s, profile / baseline."""
+    tpot_speedup: Estimate | None
+    """Ratio of mean TPOT, baseline / profile: above 1 is faster per user."""
+    e2e_speedup: Estimate | None
+    ttft_ratio: Estimate | None
+    """Ratio of median TTFT, profile / baseline: above 1 is a penalty."""
+    tokens_per_s: Estimate | None
+    baseline_tokens_per_s: Estimate | None
+    batch: float | None
+    baseline_batch: float | None
+    acceptance_rate: float | None
+    mean_acceptance_length: float | None
+    acceptance_per_position: tuple[float, ...]
+    tokens_per_step: float | None
+    draft_coverage: float | None
+    step_time_ratio: float | None
+    """Engine step time, profile / baseline."""
+    ttft_p50_s: float | None
+    tpot_p50_s: float | None
+    e2e_p50_s: float | None
+    baseline_ttft_p50_s: float | None
+    baseline_tpot_p50_s: float | None
+    checks: tuple[Check, ...] = ()
+    voided_cells: int = 0
+    drafts: float | None = None
+    accepted_tokens: float | None = None
+    draft_tokens: float | None = None
+
+
+class BreakEvenStatus(StrEnum):
+    """What can be said of a break-even."""
+
+    FOUND = "found"
+    PAYS_THROUGHOUT = "pays_throughout"
+    NEVER_PAYS = "never_pays"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A level where the speed-up passes 1.0."""
+
+    concurrency: float
+    ci95: tuple[float, float]
+    level_below: int
+    level_above: int
+    direction: str
+    """`down`: pays below, costs above."""
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """Where speculation turns, by one measure."""
+
+    status: BreakEvenStatus
+    crossings: tuple[Crossing, ...]
+    sentence: str
+    """One sentence for a person."""
+    indicative: bool = False
+    """True if the interval cannot be trusted as 95 % (n < 3, or a quick run)."""
+    tested_levels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProfileFinding:
+    """One profile under one condition."""
+
+    profile: str
+    method: str
+    levels: tuple[LevelFinding, ...]
+    break_even: dict[str, BreakEven]
+    """By measure: `output_tokens_per_s`, `tpot`."""
+
+
+@dataclass(frozen=True)
+class ConditionFinding:
+    """All profiles under one condition."""
+
+    condition: Condition
+    profiles: tuple[ProfileFinding, ...]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to set, for which load, and how sure that is."""
+
+    setting: str
+    value: object
+    holds_for: str
+    verified: bool | None
+    why: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The whole answer of one run."""
+
+    run_id: str
+    engine: str
+    simulated: bool
+    interrupted: bool
+    vllm_version: str | None
+    model: str | None
+    against: str
+    conditions: tuple[ConditionFinding, ...]
+    recommendation: Recommendation | None
+    answer: str
+    """The one-sentence answer."""
+    checks: tuple[Check, ...] = ()
+    """Checks on the run as a whole."""
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,1 @@
+"""The load path: transport, SSE, load shapes; one RequestRecord per request."""

@@ -1,0 +1,1 @@
+"""Server profiles: vLLM config files read, checked strictly, and derived (K, schedule)."""

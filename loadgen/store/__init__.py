@@ -1,0 +1,1 @@
+"""The run folder: append-only facts on disk, locked and resumable."""

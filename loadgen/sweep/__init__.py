@@ -1,0 +1,1 @@
+"""The experiment: which cell next, one cell measured, progress told as events."""

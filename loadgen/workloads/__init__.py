@@ -1,0 +1,1 @@
+"""Workloads: ordered prompt lists that follow from a seed, identical for all profiles."""
