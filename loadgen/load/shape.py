@@ -10,8 +10,9 @@ from loadgen.load.record import RequestRecord
 class ClosedLoop:
     """`concurrency` requests in flight; each worker sends its next prompt when its last one ends.
 
-    The window opens when all workers hold a request (and at least `settle_s` after that), and closes before drain: after
-    `window_s` and at least `min_requests` ended in it, at the latest when `max_window_s` is over or the prompts run out.
+    The window opens when all workers hold a request (and at least `settle_s` after that), and closes before drain:
+    after `window_s` and at least `min_requests` ended in it, at the latest when `max_window_s` is over or the prompts
+    run out.
     """
 
     concurrency: int
