@@ -14,7 +14,7 @@ SPECIAL_TEXT = {"<|endoftext|>": END_OF_TEXT, "<|im_start|>": IM_START, "<|im_en
 _FIRST_PIECE_ID = 16
 _MAX_PIECE_BYTES = 6
 # Ids of pieces of n bytes start here: pieces are numbered by length, then by value (bijective, no gaps).
-_OFFSETS = [_FIRST_PIECE_ID + sum(256**k for k in range(1, n)) for n in range(_MAX_PIECE_BYTES + 2)]
+_OFFSETS = [_FIRST_PIECE_ID + sum(1 << 8 * k for k in range(1, n)) for n in range(_MAX_PIECE_BYTES + 2)]
 VOCAB_SIZE = _OFFSETS[_MAX_PIECE_BYTES + 1]
 
 _SPECIAL = re.compile("|".join(re.escape(text) for text in SPECIAL_TEXT))
