@@ -78,8 +78,8 @@ def duration(seconds: float | None) -> str:
 
 
 def interval(ci95: tuple[float, float] | None, decimals: int = 2) -> str:
-    """`1.17 to 1.25`; empty without an interval, `n/a` for an end that is not finite."""
-    return "" if ci95 is None else f"{fixed(ci95[0], decimals)} to {fixed(ci95[1], decimals)}"
+    """`1.17–1.25`; empty without an interval, `n/a` for an end that is not finite."""
+    return "" if ci95 is None else f"{fixed(ci95[0], decimals)}–{fixed(ci95[1], decimals)}"
 
 
 def value_of(estimate: Estimate | None) -> float | None:
@@ -87,14 +87,19 @@ def value_of(estimate: Estimate | None) -> float | None:
     return None if estimate is None else finite(estimate.value)
 
 
-def ratio(estimate: Estimate | None) -> str:
+def ratio_of(value: float | None) -> str:
     """A ratio to the baseline: `1.21×`."""
-    value = value_of(estimate)
+    value = finite(value)
     return MISSING if value is None else f"{value:.2f}×"
 
 
+def ratio(estimate: Estimate | None) -> str:
+    """The estimate as a ratio to the baseline: `1.21×`."""
+    return ratio_of(value_of(estimate))
+
+
 def ratio_with_interval(estimate: Estimate | None) -> str:
-    """`1.21× (1.17 to 1.25)`; only the ratio where n is too small for an interval."""
+    """`1.21× (1.17–1.25)`; only the ratio where n is too small for an interval."""
     bounds = interval(estimate.ci95) if estimate else ""
     return f"{ratio(estimate)} ({bounds})" if bounds else ratio(estimate)
 

@@ -1,0 +1,102 @@
+"""What a level table shows, for the terminal, Markdown and HTML alike: one list of columns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from loadgen.analysis.model import LevelFinding
+from loadgen.report.words import (
+    MISSING,
+    fixed,
+    interval,
+    level_state,
+    milliseconds,
+    number,
+    percent,
+    plus_minus,
+    ratio,
+    ratio_of,
+    value_of,
+)
+
+MARKS = {"ok": "ok", "warn": "!", "void": "void"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a level table."""
+
+    header: str
+    stacked: str
+    """The header on two lines, for a narrow table."""
+    text: Callable[[LevelFinding], str]
+    rank: int
+    """The higher, the sooner it is dropped where the table is too wide."""
+    meaning: str
+
+
+def _speedup_interval(level: LevelFinding) -> str:
+    """The speed-up's interval, or why there is none."""
+    if level.speedup is None:
+        return MISSING
+    return interval(level.speedup.ci95) or f"n={level.n}"
+
+
+def _checks(level: LevelFinding) -> str:
+    """The state and the names of the checks that spoke."""
+    names = ", ".join(dict.fromkeys(check.name for check in level.checks))
+    mark = MARKS[level_state(level)]
+    return f"{mark} {names}" if names else mark
+
+
+COLUMNS = (
+    Column("conc", "\nconc", lambda r: str(r.concurrency), 0, "requests in flight"),
+    Column(
+        "base tok/s",
+        "baseline\ntok/s",
+        lambda r: plus_minus(r.baseline_tokens_per_s),
+        4,
+        "baseline, output tokens per second",
+    ),
+    Column("tok/s", "\ntok/s", lambda r: plus_minus(r.tokens_per_s), 3, "output tokens per second"),
+    Column("speed-up", "speed\nup", lambda r: ratio(r.speedup), 0, "output tokens per second, profile / baseline"),
+    Column("95 % CI", "\n95 % CI", _speedup_interval, 1, "interval of the speed-up"),
+    Column("n", "\nn", lambda r: str(r.n), 10, "valid pairs"),
+    Column("TPOT ms", "TPOT\nms", lambda r: milliseconds(r.tpot_p50_s), 6, "median time per output token"),
+    Column("TTFT ms", "TTFT\nms", lambda r: milliseconds(r.ttft_p50_s), 8, "median time to first token"),
+    Column("accept", "acc-\nept", lambda r: percent(r.acceptance_rate), 5, "accepted / drafted tokens"),
+    Column(
+        "length",
+        "mean\nlen",
+        lambda r: fixed(r.mean_acceptance_length, 2),
+        9,
+        "mean acceptance length: tokens per drafted step, bonus token included",
+    ),
+    Column(
+        "tok/step",
+        "tok/\nstep",
+        lambda r: fixed(r.tokens_per_step, 2),
+        7,
+        "tokens per decode step of a request, undrafted steps included",
+    ),
+)
+CHECKS = Column("checks", "\nchecks", _checks, 2, "trust checks: ok, ! a warning, void no verdict")
+CHECK_MARK = Column("", "\n", lambda r: MARKS[level_state(r)], 2, CHECKS.meaning)
+WIDE_COLUMNS = (
+    Column("batch", "\nbatch", lambda r: number(r.batch), 11, "requests decoded per engine step"),
+    Column("TPOT gain", "TPOT\ngain", lambda r: ratio(r.tpot_speedup), 12, "mean TPOT, baseline / profile"),
+    Column("TTFT ratio", "TTFT\nratio", lambda r: ratio(r.ttft_ratio), 12, "median TTFT, profile / baseline"),
+    Column(
+        "step time", "step\ntime", lambda r: ratio_of(r.step_time_ratio), 12, "engine step time, profile / baseline"
+    ),
+)
+
+
+def pays(level: LevelFinding) -> bool | None:
+    """True if the whole interval lies above 1, False if below, None if undecided or without a verdict."""
+    value = value_of(level.speedup)
+    if not level.valid or level.speedup is None or value is None or level.speedup.ci95 is None:
+        return None
+    low, high = level.speedup.ci95
+    if low > 1:
+        return True
+    return False if high < 1 else None

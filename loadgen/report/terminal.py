@@ -1,0 +1,155 @@
+"""The findings in a terminal: a table per condition, then the answer."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from loadgen.analysis.model import Check, ConditionFinding, Findings, ProfileFinding
+from loadgen.report.columns import CHECK_MARK, CHECKS, COLUMNS, Column, pays
+from loadgen.report.words import (
+    MEASURE_WORDS,
+    STATUS_WORDS,
+    clean,
+    condition_words,
+    crossing_words,
+    headline_caveat,
+    level_checks,
+    level_state,
+    levels_words,
+)
+from loadgen.store.model import Manifest
+
+PAYS_STYLE = {True: "green", False: "red", None: ""}
+STATE_STYLE = {"ok": "", "warn": "yellow", "void": "red"}
+
+
+class LevelTable:
+    """A rich renderable: one profile's levels, with as many columns as the width carries."""
+
+    def __init__(self, profile: ProfileFinding) -> None:
+        self.profile = profile
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        endless = options.update(max_width=10_000)
+        columns = [*COLUMNS, CHECKS]
+        table = self._table(columns)
+        while len(columns) > 2 and Measurement.get(console, endless, table).maximum > options.max_width:
+            if CHECKS in columns:
+                # The checks' names stand below the table too.
+                columns[-1] = CHECK_MARK
+            else:
+                columns.remove(max(columns, key=lambda column: column.rank))
+            table = self._table(columns)
+        yield table
+
+    def _table(self, columns: list[Column]) -> Table:
+        """The table with these columns."""
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        for column in columns:
+            last = column in (CHECKS, CHECK_MARK)
+            table.add_column(column.stacked, justify="left" if last else "right", no_wrap=True)
+        for level in self.profile.levels:
+            cells = []
+            for column in columns:
+                style = ""
+                if column.header == "speed-up":
+                    style = PAYS_STYLE[pays(level)]
+                elif column in (CHECKS, CHECK_MARK):
+                    style = STATE_STYLE[level_state(level)]
+                cells.append(Text(clean(column.text(level)), style=style))
+            table.add_row(*cells, style="" if level.valid else "dim")
+        return table
+
+
+def render(findings: Findings, manifest: Manifest, report_path: Path | None) -> RenderableType:
+    """A rich renderable of the whole answer, readable from 40 columns up and without colour."""
+    parts: list[RenderableType] = []
+    for condition in findings.conditions:
+        parts += list(_condition(condition, findings, manifest))
+    if not findings.conditions:
+        parts.append(Text("No condition was measured."))
+    parts += [Text(""), _answer(findings)]
+    parts += list(_advice(findings))
+    parts += list(_run_checks(findings.checks))
+    if report_path is not None:
+        parts += [Text(""), Text.assemble("Report: ", (str(report_path), "bold"), overflow="fold")]
+    return Group(*parts)
+
+
+def print_findings(console: Console, findings: Findings, manifest: Manifest, report_path: Path | None = None) -> None:
+    """Prints the answer on the console; raises nothing for odd figures."""
+    console.print(render(findings, manifest, report_path), highlight=False, soft_wrap=False)
+
+
+def _condition(condition: ConditionFinding, findings: Findings, manifest: Manifest) -> Iterator[RenderableType]:
+    """One condition: a table per profile, its turn, and its checks."""
+    yield Text("")
+    yield Text(condition_words(condition.condition), style="bold")
+    for profile in condition.profiles:
+        k = manifest.num_speculative_tokens.get(profile.profile)
+        depth = f" (K = {k})" if k else ""
+        yield Text(f"{clean(profile.profile)}{depth} against {clean(findings.against)}")
+        if profile.levels:
+            yield LevelTable(profile)
+        else:
+            yield Text("  no level was measured", style="dim")
+        for measure, found in profile.break_even.items():
+            turns = ", ".join(crossing_words(c.concurrency, c.ci95) for c in found.crossings)
+            at = f" at {turns}" if turns else ""
+            unsure = " (indicative)" if found.indicative else ""
+            yield Text(f"  {MEASURE_WORDS.get(measure, clean(measure))}: {STATUS_WORDS[found.status]}{at}{unsure}")
+    for name, levels, check in level_checks(condition):
+        yield _check(check, f"{clean(name)}, {levels_words(levels)}: ")
+
+
+def _answer(findings: Findings) -> RenderableType:
+    """The one sentence, with the SIMULATED banner where it belongs."""
+    body = Text(clean(findings.answer), style="bold")
+    caveat = headline_caveat(findings)
+    if caveat:
+        body.append(f"\n{caveat}", style="not bold yellow")
+    title = "SIMULATED" if findings.simulated else "Answer"
+    return Panel(body, title=title, title_align="left", box=box.ROUNDED, expand=True)
+
+
+def _advice(findings: Findings) -> Iterator[RenderableType]:
+    """The recommendation with what it holds for."""
+    advice = findings.recommendation
+    if advice is None:
+        return
+    value = clean(_compact(advice.value))
+    yield Text.assemble("Set ", (f"{clean(advice.setting)}: {value}", "bold"))
+    verdict = {True: "re-measured: holds", False: "re-measured: does not hold", None: "not re-measured yet"}
+    lines = f"for {clean(advice.holds_for)} ({verdict[advice.verified]}). {clean(advice.why)}"
+    yield Padding(Text(lines), (0, 0, 0, 2), expand=False)
+
+
+def _compact(value: object) -> str:
+    """A schedule as `[[1,8,4],[9,12,2]]`, so that it can be pasted; any other value as its text."""
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(_compact(item) for item in value) + "]"
+    return str(value)
+
+
+def _run_checks(checks: tuple[Check, ...]) -> Iterator[RenderableType]:
+    """The checks on the run as a whole, voiding ones first."""
+    for check in sorted(checks, key=lambda c: not c.voids):
+        yield _check(check, "run: ")
+
+
+def _check(check: Check, where: str) -> RenderableType:
+    """One check: what it does to the verdict, its cause and its cure."""
+    mark, style = ("void", "red") if check.voids else ("!", "yellow")
+    text = Text.assemble(
+        (f"{mark} ", style),
+        (f"{clean(check.name)}", "bold"),
+        f" ({where.rstrip(': ')}): {clean(check.cause)} {clean(check.cure)}",
+    )
+    return Padding(text, (0, 0, 0, 2), expand=False)
