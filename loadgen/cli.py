@@ -1,0 +1,52 @@
+"""The command line: one line per command; the work is in `loadgen.commands`."""
+
+import sys
+
+import typer
+
+from loadgen import __version__
+from loadgen.commands import analyse, inspect_metrics, inspect_stream, load, report, runs, simulate, sweep
+from loadgen.errors import ExitCode, LoadgenError
+
+app = typer.Typer(
+    name="loadgen",
+    help="Where does speculative decoding stop paying off on your model, GPU and prompts, and what to set in vLLM?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+inspect = typer.Typer(help="Look into what a server sent.", no_args_is_help=True, rich_markup_mode=None)
+inspect.command("stream")(inspect_stream.command)
+inspect.command("metrics")(inspect_metrics.command)
+app.add_typer(inspect, name="inspect")
+app.command("sweep")(sweep.command)
+app.command("load")(load.command)
+app.command("report")(report.command)
+app.command("analyse")(analyse.command)
+app.command("runs")(runs.command)
+app.command("simulate")(simulate.command)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: bool = typer.Option(False, "--version", help="Print the version and end.")) -> None:
+    """Options of loadgen itself."""
+    if show:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Runs a command; an error for the user is one sentence and its exit code."""
+    try:
+        app()
+    except LoadgenError as error:
+        sys.stderr.write(f"loadgen: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.stderr.write("loadgen: interrupted\n")
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of a pipe (`loadgen runs | head`) went away: nothing to tell.
+        sys.stderr.close()
+        sys.exit(ExitCode.ANSWER)

@@ -1,0 +1,56 @@
+"""From a run folder to its answer: analyse, write, show. Every command that ends with an answer ends here."""
+
+from pathlib import Path
+
+from loadgen.analysis.findings import analyse
+from loadgen.analysis.model import BreakEvenStatus, Findings
+from loadgen.errors import ExitCode
+from loadgen.report.write import write_reports
+from loadgen.store.folder import RunFolder
+
+STATES = ("started", "interrupted", "completed")
+"""Kinds of event that tell a run's state; the last one holds."""
+
+
+def find_findings(folder: RunFolder) -> Findings:
+    """What the run's cells say. A run that was begun and never completed, killed ones too, is interrupted."""
+    states = [event.kind for event in folder.events() if event.kind in STATES]
+    interrupted = bool(states) and states[-1] != "completed"
+    return analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
+
+
+def write(folder: RunFolder, findings: Findings) -> dict[str, Path]:
+    """The report files' paths by name, written."""
+    return write_reports(folder.path, findings, folder.manifest(), folder.cells(), folder.servers())
+
+
+def show(folder: RunFolder, findings: Findings, *, as_json: bool = False) -> None:
+    """Prints the table, the answer and the report's path; or the summary as JSON."""
+    from rich.console import Console
+
+    from loadgen.report.summary import dumps, summary
+    from loadgen.report.terminal import print_findings
+
+    if as_json:
+        print_json(dumps(summary(findings, folder.manifest())))
+        return
+    report = folder.path / "report.html"
+    print_findings(Console(), findings, folder.manifest(), report if report.exists() else None)
+
+
+def print_json(text: str) -> None:
+    """Writes the text to standard output as it is: no wrapping, no colours."""
+    import sys
+
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def answer_code(findings: Findings) -> ExitCode:
+    """0 if any profile got a verdict, 130 if the run was interrupted, else 3."""
+    if findings.interrupted:
+        return ExitCode.INTERRUPTED
+    for condition in findings.conditions:
+        for profile in condition.profiles:
+            if any(b.status is not BreakEvenStatus.INCONCLUSIVE for b in profile.break_even.values()):
+                return ExitCode.ANSWER
+    return ExitCode.NO_VERDICT

@@ -1,0 +1,52 @@
+"""Lists on the command line, read and checked."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from loadgen.errors import UsageError
+
+T = TypeVar("T")
+
+
+def names(text: str, option: str) -> tuple[str, ...]:
+    """The comma-separated names, each once, in their order; UsageError if there is none."""
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not found:
+        raise UsageError(f"{option} is empty; give at least one name.")
+    return found
+
+
+def levels(text: str) -> tuple[int, ...]:
+    """Concurrency levels, ascending, each once: `1,2,4,8`."""
+    found = sorted(set(_numbers(text, "--levels", int)))
+    if found[0] < 1:
+        raise UsageError(f"--levels has {found[0]}; a level is the number of requests in flight, so 1 is the least.")
+    if found[-1] > 4096:
+        raise UsageError(f"--levels has {found[-1]}; one client holds up to 4096 requests in flight.")
+    return tuple(found)
+
+
+def counts(text: str, option: str) -> tuple[int, ...]:
+    """Whole numbers above 0 in their order: `500,4000`."""
+    found = tuple(dict.fromkeys(_numbers(text, option, int)))
+    if min(found) < 1:
+        raise UsageError(f"{option} has {min(found)}; give whole numbers above 0.")
+    return found
+
+
+def temperatures(text: str) -> tuple[float, ...]:
+    """Temperatures from 0 to 2: `0,0.8`."""
+    found = tuple(dict.fromkeys(_numbers(text, "--temperature", float)))
+    if not all(0 <= value <= 2 for value in found):
+        raise UsageError(f"--temperature {text} is out of range; give numbers from 0 to 2.")
+    return found
+
+
+def _numbers(text: str, option: str, kind: Callable[[str], T]) -> list[T]:
+    try:
+        found = [kind(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise UsageError(f"{option} {text!r} is no list of numbers; write it like 1,2,4.") from None
+    if not found:
+        raise UsageError(f"{option} is empty; write it like 1,2,4.")
+    return found

@@ -1,0 +1,46 @@
+"""`loadgen runs`: the runs that there are."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loadgen.store.folder import RUNS, list_runs
+
+EPILOG = "Example: loadgen runs"
+
+
+def command(
+    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List the runs, oldest first, with what each one measured.
+
+    Example: loadgen runs
+    """
+    from loadgen.store.codec import encode
+
+    found = list_runs(runs)
+    if not found and not as_json:
+        typer.echo(f"There is no run under {runs}/ yet; `make sweep PROFILE=ngram` makes one.")
+    for run in found:
+        manifest = run.manifest()
+        planned = len(manifest.profiles) * len(manifest.conditions) * len(manifest.levels)
+        row = {
+            "run": run.run_id,
+            "engine": manifest.engine,
+            "simulated": manifest.simulated,
+            "profiles": manifest.profiles,
+            "workloads": tuple(dict.fromkeys(c.workload for c in manifest.conditions)),
+            "levels": manifest.levels,
+            "cells": len(run.cells()),
+            "cells_planned": planned * manifest.repeats * manifest.sessions,
+        }
+        if as_json:
+            typer.echo(encode(row).decode())
+            continue
+        mark = " SIMULATED" if manifest.simulated else ""
+        typer.echo(
+            f"{run.run_id}  {manifest.engine}{mark}  {', '.join(manifest.profiles)} on {', '.join(row['workloads'])}"
+            f"  cells {row['cells']}/{row['cells_planned']}"
+        )

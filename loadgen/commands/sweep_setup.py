@@ -1,0 +1,220 @@
+"""What a sweep needs before it starts: the request checked, the plan, the manifest. Nothing is started here."""
+
+import os
+import platform
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from loadgen import __version__
+from loadgen.clock import utc_now
+from loadgen.commands import options
+from loadgen.engines.base import Engine, StartRequest
+from loadgen.errors import UsageError
+from loadgen.profiles.compat import check_profile
+from loadgen.profiles.loader import dump_profile, load_profile
+from loadgen.profiles.model import ServerProfile
+from loadgen.store.codec import builtins
+from loadgen.store.folder import RunFolder
+from loadgen.store.model import Condition, Manifest
+from loadgen.sweep.plan import CellShape, SweepPlan
+from loadgen.workloads.base import Sampling, Workload
+from loadgen.workloads.registry import get_workload
+
+LEVELS = "1,2,4,8,16,32"
+LEVELS_QUICK = "1,4,16"
+LEVELS_CPU = "1,2,4,8"
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """What was asked, as it stands on the command line; None = the default for the engine."""
+
+    profile: str = "ngram"
+    against: str = "baseline"
+    workload: str = "code-edit,chat"
+    levels: str | None = None
+    repeats: int | None = None
+    quick: bool = False
+    seed: int = 1
+    order: str | None = None
+    sessions: int = 1
+    input_tokens: str | None = None
+    temperature: str = "0"
+    max_tokens: int | None = None
+    window_s: float | None = None
+    model: str | None = None
+    hardware: str | None = None
+    profiles_folder: str = "server_profiles"
+    server_args: tuple[str, ...] = ()
+    server_env: tuple[str, ...] = ()
+    start_timeout_s: float = 600.0
+    slow_engine: bool = False
+    """True for a real vLLM on a CPU: fewer levels, shorter outputs."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A checked request."""
+
+    plan: SweepPlan
+    profiles: tuple[ServerProfile, ...]
+    workloads: dict[str, Workload]
+    warnings: tuple[str, ...]
+
+
+def load_profiles(request: SweepRequest) -> tuple[tuple[ServerProfile, ...], tuple[str, ...]]:
+    """The profiles, the baseline first, and what is to be said of them. UsageError if one cannot run."""
+    names = options.names(request.profile, "--profile")
+    if request.against in names:
+        names = tuple(name for name in names if name != request.against)
+        if not names:
+            raise UsageError(
+                f"--profile and --against are both {request.against}; a profile is compared with another one."
+            )
+    found = tuple(load_profile(name, Path(request.profiles_folder)) for name in (request.against, *names))
+    warnings: list[str] = []
+    for profile in found:
+        warnings += check_profile(profile, vllm_version=None, model=request.model)
+    return found, tuple(warnings)
+
+
+def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
+    """The plan that follows from the request and the engine's nature."""
+    profiles, warnings = load_profiles(request)
+    workloads = {get_workload(name).name: get_workload(name) for name in options.names(request.workload, "--workload")}
+    conditions = tuple(
+        Condition(workload.name, length, temperature)
+        for workload in workloads.values()
+        for length in _lengths(request, workload)
+        for temperature in options.temperatures(request.temperature)
+    )
+    plan = SweepPlan(
+        profiles=tuple(profile.name for profile in profiles),
+        conditions=conditions,
+        levels=options.levels(request.levels or _default_levels(request)),
+        repeats=_repeats(request),
+        seed=request.seed,
+        order=_order(request, engine),
+        sessions=_positive(request.sessions, "--sessions"),
+        shape=_shape(request),
+        sampling=Sampling(seed=request.seed),
+        max_tokens=_max_tokens(request),
+    )
+    return Experiment(plan, profiles, workloads, warnings)
+
+
+def start_requests(experiment: Experiment, request: SweepRequest, folder: RunFolder) -> dict[str, StartRequest]:
+    """How each profile's server starts; writes the config files into the run folder."""
+    environment = dict(_pair(text) for text in request.server_env)
+    requests: dict[str, StartRequest] = {}
+    for profile in experiment.profiles:
+        path = folder.profile_path(profile.name)
+        path.write_text(dump_profile(profile), encoding="utf-8")
+        requests[profile.name] = StartRequest(
+            profile=replace(profile, path=path),
+            config_path=path,
+            log_path=folder.log_path(profile.name),
+            model=request.model,
+            extra_args=request.server_args,
+            environment=environment,
+            start_timeout_s=request.start_timeout_s,
+        )
+    return requests
+
+
+def make_manifest(
+    run_id: str, experiment: Experiment, request: SweepRequest, engine: Engine, engine_reason: str
+) -> Manifest:
+    """manifest.json's content."""
+    plan = experiment.plan
+    speculating = [profile for profile in experiment.profiles if profile.speculative]
+    return Manifest(
+        run_id=run_id,
+        created_at=utc_now(),
+        loadgen_version=__version__,
+        argv=tuple(sys.argv[1:]),
+        engine=engine.name,
+        engine_reason=engine_reason,
+        simulated=engine.simulated,
+        profiles=plan.profiles,
+        against=request.against,
+        methods={profile.name: profile.method for profile in experiment.profiles},
+        num_speculative_tokens={p.name: p.speculative.num_speculative_tokens for p in speculating if p.speculative},
+        conditions=plan.conditions,
+        levels=plan.levels,
+        repeats=plan.repeats,
+        sessions=plan.sessions,
+        seed=plan.seed,
+        quick=request.quick,
+        order=plan.order,
+        sampling=builtins(plan.sampling),
+        hardware=_hardware(request, engine),
+        settings={"plan": builtins(plan), "request": builtins(request)},
+    )
+
+
+def _lengths(request: SweepRequest, workload: Workload) -> tuple[int, ...]:
+    if request.input_tokens is None:
+        return (workload.default_input_tokens,)
+    return options.counts(request.input_tokens, "--input-tokens")
+
+
+def _default_levels(request: SweepRequest) -> str:
+    if request.slow_engine:
+        return "1,4" if request.quick else LEVELS_CPU
+    return LEVELS_QUICK if request.quick else LEVELS
+
+
+def _repeats(request: SweepRequest) -> int:
+    if request.repeats is not None:
+        return _positive(request.repeats, "--repeats")
+    return 2 if request.quick else 3
+
+
+def _max_tokens(request: SweepRequest) -> int | None:
+    if request.max_tokens is not None:
+        return _positive(request.max_tokens, "--max-tokens")
+    return 64 if request.slow_engine else None
+
+
+def _order(request: SweepRequest, engine: Engine) -> str:
+    if request.order is None:
+        return "together" if engine.can_run_together else ("alternate" if request.sessions > 1 else "blocks")
+    known = ("together", "blocks", "alternate")
+    if request.order not in known:
+        raise UsageError(f"--order {request.order} is unknown; the known ones are {', '.join(known)}.")
+    return request.order
+
+
+def _shape(request: SweepRequest) -> CellShape:
+    if request.window_s is not None and not 0.2 <= request.window_s <= 3600:
+        raise UsageError(f"--window {request.window_s:g} is out of range; give seconds from 0.2 to 3600.")
+    default = 20.0 if request.slow_engine else (1.0 if request.quick else 2.5)
+    window_s = request.window_s if request.window_s is not None else default
+    return CellShape(window_s=window_s, max_window_s=max(60.0, 4 * window_s))
+
+
+def _positive(value: int, option: str) -> int:
+    if value < 1:
+        raise UsageError(f"{option} is {value}; give a whole number above 0.")
+    return value
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"--server-env {text!r} is no setting; write it like NAME=VALUE.")
+    return name, value
+
+
+def _hardware(request: SweepRequest, engine: Engine) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "cpus": os.cpu_count(),
+        "machine": platform.machine(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+    if engine.simulated:
+        facts["preset"] = getattr(engine, "hardware", request.hardware)
+    return facts

@@ -1,0 +1,97 @@
+"""The experiment plan: which servers are up when, and which cell is measured next."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from loadgen.store.model import CellKey, Condition
+from loadgen.workloads.base import Sampling
+
+ORDERS = ("together", "blocks", "alternate")
+
+
+@dataclass(frozen=True)
+class CellShape:
+    """How long a cell lasts."""
+
+    window_s: float = 2.5
+    min_requests: int = 4
+    max_window_s: float = 60.0
+    settle_s: float = 0.1
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """Everything that decides what is measured, and in which order."""
+
+    profiles: tuple[str, ...]
+    """The baseline first."""
+    conditions: tuple[Condition, ...]
+    levels: tuple[int, ...]
+    repeats: int
+    seed: int
+    order: str
+    """`together`: all servers up, cells alternate between them. `blocks`: one server after the other. `alternate`:
+    servers restart in A B B A order, once per session."""
+    sessions: int = 1
+    shape: CellShape = field(default_factory=CellShape)
+    sampling: Sampling = field(default_factory=Sampling)
+    max_tokens: int | None = None
+    continuous_usage: bool = False
+    keep_text: bool = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Servers that are up at the same time, and the cells measured meanwhile, in order."""
+
+    session: int
+    profiles: tuple[str, ...]
+    cells: tuple[CellKey, ...]
+
+
+def stages(plan: SweepPlan) -> tuple[Stage, ...]:
+    """The plan in its order. Level order is seeded, and the same for all profiles; repeats are outermost, so that a
+    run that is stopped early has all levels.
+    """
+    return tuple(_stages(plan))
+
+
+def _stages(plan: SweepPlan) -> Iterator[Stage]:
+    for session in range(plan.sessions):
+        if plan.order == "together":
+            yield Stage(session, plan.profiles, tuple(_interleaved(plan, session)))
+            continue
+        # A B B A: drift over the run falls on both sides alike.
+        turn = plan.profiles if session % 2 == 0 else plan.profiles[::-1]
+        for profile in turn:
+            keys = tuple(CellKey(profile, c, level, r, session) for r, c, level in _places(plan, session))
+            yield Stage(session, (profile,), keys)
+
+
+def _interleaved(plan: SweepPlan, session: int) -> Iterator[CellKey]:
+    for number, (repeat, condition, level) in enumerate(_places(plan, session)):
+        turn = plan.profiles if (number + repeat) % 2 == 0 else plan.profiles[::-1]
+        for profile in turn:
+            yield CellKey(profile, condition, level, repeat, session)
+
+
+def _places(plan: SweepPlan, session: int) -> Iterator[tuple[int, Condition, int]]:
+    for repeat in range(plan.repeats):
+        for index, condition in enumerate(plan.conditions):
+            yield from ((repeat, condition, level) for level in level_order(plan, session, repeat, index))
+
+
+def level_order(plan: SweepPlan, session: int, repeat: int, condition_index: int) -> tuple[int, ...]:
+    """The levels as one repeat visits them: shuffled by the seed, odd repeats in reverse of the one before, so that
+    each level stands early as often as late.
+    """
+    rng = random.Random(f"{plan.seed}/{session}/{repeat // 2}/{condition_index}/levels")
+    levels = list(plan.levels)
+    rng.shuffle(levels)
+    return tuple(levels if repeat % 2 == 0 else levels[::-1])
+
+
+def all_cells(plan: SweepPlan) -> tuple[CellKey, ...]:
+    """Every cell of the plan, in order."""
+    return tuple(key for stage in stages(plan) for key in stage.cells)

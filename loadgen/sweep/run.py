@@ -1,0 +1,182 @@
+"""The whole experiment: servers up and down in their order, cell after cell, progress told as events."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field, replace
+
+from loadgen.clock import now_s
+from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
+from loadgen.errors import ServerError
+from loadgen.load.target import Target
+from loadgen.metrics.scrape import MetricsClient
+from loadgen.store.folder import RunFolder
+from loadgen.store.model import CellKey, ServerFacts
+from loadgen.sweep.cell import CellMeasurer, CellServer
+from loadgen.sweep.estimate import TimeLeft
+from loadgen.sweep.events import CellFailed, CellFinished, CellProgress, CellStarted, Listener, Notice, ServerProgress
+from loadgen.sweep.interrupt import unless_cancelled
+from loadgen.sweep.plan import Stage, SweepPlan, stages
+from loadgen.sweep.tokens import measure_chars_per_token
+from loadgen.workloads.lengths import ratio_counter
+
+MAX_RESTARTS = 3
+"""Starts of one profile's server after it died, in one stage; a server that dies at a level dies again."""
+
+
+@dataclass
+class SweepRun:
+    """Runs a plan. `cancel` ends it wherever it waits; what was measured stands in the folder by then."""
+
+    plan: SweepPlan
+    engine: Engine
+    folder: RunFolder
+    measurer: CellMeasurer
+    starts: dict[str, StartRequest]
+    """Profile name → how its server starts."""
+    target: Target
+    """Model and URL are filled in per server."""
+    listener: Listener
+    cancel: asyncio.Event
+    chars_per_token: float | None = None
+    """Known already when a run is resumed; else the first server tells."""
+    _up: dict[str, tuple[ReadyServer, CellServer]] = field(default_factory=dict)
+    _start_numbers: dict[str, int] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Measures every cell that does not stand in the folder yet.
+
+        ServerError if a server cannot be started, InterruptedRunError on cancel; either way all servers are down.
+        """
+        cells = self.folder.cells()
+        measured = {cell.key for cell in cells}
+        self._start_numbers = {}
+        for cell in cells:
+            seen = self._start_numbers.get(cell.key.profile, -1)
+            self._start_numbers[cell.key.profile] = max(seen, cell.server_start)
+        plan = stages(self.plan)
+        self._progress = _Progress(TimeLeft(self.plan.shape), [k for s in plan for k in s.cells], measured)
+        try:
+            for stage in plan:
+                await self._run_stage(stage, measured)
+        finally:
+            await self._stop_all()
+
+    async def _run_stage(self, stage: Stage, measured: set[CellKey]) -> None:
+        missing = [key for key in stage.cells if key not in measured]
+        if not missing:
+            return
+        wanted = {key.profile for key in missing}
+        await self._start_all([name for name in stage.profiles if name in wanted], stage.session)
+        restarts = dict.fromkeys(stage.profiles, 0)
+        for key in missing:
+            await self._measure(key, stage, restarts)
+        await self._stop_all()
+
+    async def _measure(self, key: CellKey, stage: Stage, restarts: dict[str, int]) -> None:
+        progress = self._progress
+        index = progress.order(key)
+        if key.profile not in self._up:
+            self._fail(key, f"the server of {key.profile} died {MAX_RESTARTS} times and was not started again")
+            return
+        ready, server = self._up[key.profile]
+        self.listener(CellStarted(key, index, progress.total))
+        started = now_s()
+        try:
+            result = await self.measurer.measure(
+                key, index, server, lambda load: self.listener(CellProgress(key, load))
+            )
+        except ServerError as error:
+            await self._after_failure(key, stage, ready, str(error), restarts)
+            return
+        seconds = now_s() - started
+        progress.done(key, seconds)
+        self.listener(CellFinished(result, index, progress.total, seconds, progress.remaining_s()))
+
+    async def _after_failure(
+        self, key: CellKey, stage: Stage, ready: ReadyServer, reason: str, restarts: dict[str, int]
+    ) -> None:
+        """The cell failed; a server that died is started again, so that one bad level does not end the run."""
+        died = await self.engine.check_alive(ready)
+        self._fail(key, f"{reason} {died}" if died else reason)
+        if died is None:
+            return
+        await self._stop(key.profile)
+        restarts[key.profile] += 1
+        if restarts[key.profile] <= MAX_RESTARTS:
+            self.listener(Notice(f"The server of {key.profile} died; it is started again."))
+            await self._start_all([key.profile], stage.session)
+
+    def _fail(self, key: CellKey, reason: str) -> None:
+        self._progress.done(key, None)
+        self.folder.append_event("cell-failed", reason, cell=str(key))
+        self.listener(CellFailed(key, reason))
+
+    async def _start_all(self, names: list[str], session: int) -> None:
+        """All of them are up; if one fails or the user stops, none is left starting."""
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(unless_cancelled(self.cancel, self._start(name, session)))
+        if self.measurer.count_tokens is None:
+            await self._learn_token_length()
+
+    async def _learn_token_length(self) -> None:
+        if self.chars_per_token is None:
+            ready, _ = next(iter(self._up.values()))
+            workloads = self.measurer.workloads
+            self.chars_per_token = await measure_chars_per_token(ready.url, ready.model, workloads, self.plan.seed)
+            self.folder.append_event("tokens", "characters per token", chars_per_token=self.chars_per_token)
+        self.measurer.count_tokens = ratio_counter(self.chars_per_token)
+
+    async def _start(self, name: str, session: int) -> None:
+        ready = await self.engine.start(self.starts[name], self._on_engine)
+        number = self._start_numbers.get(name, -1) + 1
+        self._start_numbers[name] = number
+        target = replace(self.target, url=ready.url, model=ready.model)
+        self._up[name] = (ready, CellServer(target, MetricsClient(ready.url), number))
+        self.folder.append_server(
+            ServerFacts(
+                profile=name,
+                session=session,
+                url=ready.url,
+                model=ready.model,
+                version=ready.version,
+                start_s=ready.start_s,
+                command=ready.command,
+                effective=dict(ready.effective),
+                max_model_len=ready.max_model_len,
+            )
+        )
+
+    async def _stop(self, name: str) -> None:
+        ready, server = self._up.pop(name)
+        with contextlib.suppress(Exception):
+            await server.metrics.close()
+        await self.engine.stop(ready, self._on_engine)
+
+    async def _stop_all(self) -> None:
+        await asyncio.gather(*(self._stop(name) for name in tuple(self._up)))
+
+    def _on_engine(self, event: EngineEvent) -> None:
+        self.folder.append_event("server", f"{event.profile}: {event.phase} {event.detail}".strip())
+        self.listener(ServerProgress(event))
+
+
+class _Progress:
+    """Which cells are left, and for how long."""
+
+    def __init__(self, time_left: TimeLeft, keys: list[CellKey], measured: set[CellKey]) -> None:
+        self._time_left = time_left
+        self._order = {key: index for index, key in enumerate(keys)}
+        self._left = [key for key in keys if key not in measured]
+        self.total = len(keys)
+
+    def order(self, key: CellKey) -> int:
+        return self._order[key]
+
+    def done(self, key: CellKey, seconds: float | None) -> None:
+        self._left.remove(key)
+        if seconds is not None:
+            self._time_left.learn(key, seconds)
+
+    def remaining_s(self) -> float:
+        return self._time_left.remaining_s(tuple(self._left))
