@@ -60,6 +60,8 @@ class LevelFinding:
     baseline_tpot_p50_s: float | None
     checks: tuple[Check, ...] = ()
     voided_cells: int = 0
+    """This profile's own cells that a check voids; `voided_baseline_cells` are its partners'."""
+    voided_baseline_cells: int = 0
     drafts: float | None = None
     accepted_tokens: float | None = None
     draft_tokens: float | None = None
@@ -97,6 +99,9 @@ class BreakEven:
     indicative: bool = False
     """True if the interval cannot be trusted as 95 % (n < 3, or a quick run)."""
     tested_levels: tuple[int, ...] = ()
+    sure_gains: tuple[int, ...] = ()
+    """Levels where speculation surely pays (family-wise 95 %, or by the indicative rule)."""
+    sure_losses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

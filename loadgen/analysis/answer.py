@@ -1,0 +1,84 @@
+"""The one-sentence answer."""
+
+import math
+from collections.abc import Sequence
+
+from loadgen.analysis.breakeven import describe
+from loadgen.analysis.model import BreakEven, BreakEvenStatus, ConditionFinding, LevelFinding, ProfileFinding
+from loadgen.store.model import Condition
+
+
+def answer(conditions: Sequence[ConditionFinding], *, simulated: bool, interrupted: bool) -> str:
+    """`SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16) and never on chat.`
+
+    By output tokens/s. Says `indicative` where an interval is no 95 % one, and `interrupted` where cells are missing.
+    """
+    profiles = sorted({one.profile for condition in conditions for one in condition.profiles})
+    clauses = [_clause(profile, conditions) for profile in profiles]
+    if not clauses:
+        return "Nothing can be said: no profile was measured beside the baseline."
+    verdicts = [one.break_even["output_tokens_per_s"] for condition in conditions for one in condition.profiles]
+    marks = [
+        "SIMULATED" if simulated else "",
+        "interrupted" if interrupted else "",
+        "indicative" if any(verdict.indicative for verdict in verdicts) else "",
+    ]
+    prefix = ", ".join(mark for mark in marks if mark)
+    return (f"{prefix}: " if prefix else "") + "; ".join(clauses) + "."
+
+
+def label(condition: Condition, among: Sequence[Condition]) -> str:
+    """The workload's name, with length and temperature only where they tell conditions apart."""
+    same = [other for other in among if other.workload == condition.workload]
+    parts = [condition.workload]
+    if len({other.input_tokens for other in same}) > 1:
+        parts.append(f"{condition.input_tokens} tokens")
+    if len({other.temperature for other in same}) > 1:
+        parts.append(f"temperature {condition.temperature:g}")
+    return " at ".join(parts) if len(parts) < 3 else f"{parts[0]} at {parts[1]}, {parts[2]}"
+
+
+def _clause(profile: str, conditions: Sequence[ConditionFinding]) -> str:
+    everything = [condition.condition for condition in conditions]
+    parts = [
+        _part(one, label(condition.condition, everything))
+        for condition in conditions
+        for one in condition.profiles
+        if one.profile == profile
+    ]
+    if len(parts) > 2:
+        return f"{profile} " + ", ".join(parts[:-1]) + f", and {parts[-1]}"
+    return f"{profile} " + " and ".join(parts)
+
+
+def _part(finding: ProfileFinding, where: str) -> str:
+    verdict = finding.break_even["output_tokens_per_s"]
+    if verdict.status is BreakEvenStatus.FOUND:
+        return _found(verdict, where)
+    if verdict.status is BreakEvenStatus.PAYS_THROUGHOUT:
+        top = _level(finding.levels, verdict.tested_levels[-1])
+        still = f", still {top.speedup.value:.2f}x there" if top and top.speedup else ""
+        return f"pays off on {where} at every load up to {verdict.tested_levels[-1]} concurrent requests{still}"
+    if verdict.status is BreakEvenStatus.NEVER_PAYS:
+        low, high = verdict.tested_levels[0], verdict.tested_levels[-1]
+        return f"never pays off on {where} ({low} to {high} concurrent requests)"
+    return f"is not settled on {where}"
+
+
+def _found(verdict: BreakEven, where: str) -> str:
+    first = verdict.crossings[0]
+    if len(verdict.crossings) > 1:
+        return f"turns {len(verdict.crossings)} times on {where} ({', then '.join(map(describe, verdict.crossings))})"
+    bracket = f"(bracket {first.level_below} to {first.level_above})"
+    if first.direction == "up":
+        return f"pays off on {where} only above {first.concurrency:g} concurrent requests {bracket}"
+    return f"pays off up to {first.concurrency:g} concurrent requests on {where} {bracket}"
+
+
+def _level(levels: Sequence[LevelFinding], concurrency: int) -> LevelFinding | None:
+    return next((level for level in levels if level.concurrency == concurrency), None)
+
+
+def best_gain(finding: ProfileFinding) -> float:
+    """The largest ln speed-up over the valid levels; −inf without any."""
+    return max((math.log(level.speedup.value) for level in finding.levels if level.speedup), default=-math.inf)

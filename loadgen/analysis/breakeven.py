@@ -1,0 +1,167 @@
+"""Where the speed-up passes 1.0 (docs/method.md, part 3)."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
+from loadgen.analysis.ratios import MIN_N, t_quantile
+from loadgen.analysis.signs import LevelStat, Signs, sure_signs
+
+MAX_REPEATS = 30
+"""More repeats than this are not advised: such a level is a draw."""
+
+
+def find_break_even(
+    levels: Sequence[LevelStat],
+    *,
+    quick: bool = False,
+    pair_seconds: Mapping[int, float] | None = None,
+) -> BreakEven:
+    """The status, all crossings and one sentence, from the log ratios per level (invalid levels left out).
+
+    found: a sure gain and a sure loss. pays_throughout: a sure gain at the highest level and no sure loss. never_pays:
+    no sure gain, a sure loss, and every leaning gain has sure losses on both sides. inconclusive: anything else, with
+    what would settle it; `pair_seconds` (measured seconds of one more pair, by level) turns that into time.
+    """
+    levels = sorted(levels, key=lambda stat: stat.level)
+    signs = sure_signs(levels)
+    status = _status(levels, signs)
+    crossings = _crossings(levels, signs) if status is BreakEvenStatus.FOUND else ()
+    if status is BreakEvenStatus.INCONCLUSIVE:
+        sentence = _unsettled(levels, signs, pair_seconds or {})
+    else:
+        sentence = _sentence(status, levels, signs, crossings)
+    return BreakEven(
+        status=status,
+        crossings=crossings,
+        sentence=sentence,
+        indicative=quick or signs.indicative,
+        tested_levels=tuple(stat.level for stat in levels),
+        sure_gains=signs.levels_with(1),
+        sure_losses=signs.levels_with(-1),
+    )
+
+
+def _status(levels: Sequence[LevelStat], signs: Signs) -> BreakEvenStatus:
+    gains, losses = signs.levels_with(1), signs.levels_with(-1)
+    if gains and losses:
+        return BreakEvenStatus.FOUND
+    if gains and gains[-1] == levels[-1].level:
+        return BreakEvenStatus.PAYS_THROUGHOUT
+    if losses and not gains:
+        leaning = [stat.level for stat in levels if stat.mean > 0 and signs.by_level[stat.level] == 0]
+        if all(losses[0] < level < losses[-1] for level in leaning):
+            return BreakEvenStatus.NEVER_PAYS
+    return BreakEvenStatus.INCONCLUSIVE
+
+
+def _crossings(levels: Sequence[LevelStat], signs: Signs) -> tuple[Crossing, ...]:
+    """One crossing wherever two neighbouring sure levels differ in sign."""
+    sure = [stat for stat in levels if signs.by_level[stat.level]]
+    found = []
+    for below, above in itertools.pairwise(sure):
+        if signs.by_level[below.level] == signs.by_level[above.level]:
+            continue
+        inside = [stat for stat in levels if below.level <= stat.level <= above.level]
+        found.append(_crossing(inside, direction="down" if below.mean > 0 else "up"))
+    return tuple(found)
+
+
+def _crossing(inside: Sequence[LevelStat], direction: str) -> Crossing:
+    """The crossing in a bracket: its point estimate, and the whole bracket as its interval.
+
+    A crossing at c means that the sign of c no longer holds at c + 1; so between 8 and 16 it is one of 8 … 15. The
+    estimate is where the line through the levels, linear in log2 of the concurrency, passes 0; levels in the bracket
+    that are not sure are first made monotone (isotonic regression, weight n), for a bracket holds one crossing.
+    """
+    low, high = inside[0].level, inside[-1].level
+    fit = isotonic_regression(
+        [stat.mean for stat in inside], weights=[stat.n for stat in inside], increasing=direction == "up"
+    )
+    values, places = np.asarray(fit.x, dtype=float), [math.log2(stat.level) for stat in inside]
+    sign = -1.0 if direction == "up" else 1.0
+    last = max(i for i in range(len(values) - 1) if sign * values[i] > 0)
+    share = values[last] / (values[last] - values[last + 1])
+    exact = 2 ** (places[last] + share * (places[last + 1] - places[last]))
+    # 1e-9: 2 ** log2(7) may fall just below 7.
+    point = min(max(math.floor(exact + 1e-9), low), high - 1)
+    return Crossing(float(point), (float(low), float(high - 1)), low, high, direction)
+
+
+def _sentence(status: BreakEvenStatus, levels: Sequence[LevelStat], signs: Signs, crossings: Sequence[Crossing]) -> str:
+    top = levels[-1]
+    if status is BreakEvenStatus.PAYS_THROUGHOUT:
+        return (
+            f"pays off at every load up to {top.level} concurrent requests, still {math.exp(top.mean):.2f}x at "
+            f"{top.level}: extend with --levels"
+        )
+    if status is BreakEvenStatus.NEVER_PAYS:
+        losses, best = signs.levels_with(-1), max(levels, key=lambda stat: stat.mean)
+        sure = "at every level" if len(losses) == len(levels) else f"surely so at {_listed(losses)}"
+        return (
+            f"never pays off between {levels[0].level} and {top.level} concurrent requests ({sure}; at best "
+            f"{math.exp(best.mean):.2f}x at {best.level})"
+        )
+    parts = [describe(crossing) for crossing in crossings]
+    if len(parts) == 1:
+        return parts[0]
+    return "turns several times: " + ", then ".join(parts)
+
+
+def describe(crossing: Crossing) -> str:
+    """`pays off up to 12 concurrent requests (bracket 8 to 16)`, or the same for a crossing upwards."""
+    bracket = f"(bracket {crossing.level_below} to {crossing.level_above})"
+    if crossing.direction == "down":
+        return f"pays off up to {crossing.concurrency:g} concurrent requests {bracket}"
+    return f"costs up to {crossing.concurrency:g} concurrent requests and pays off above {bracket}"
+
+
+def repeats_needed(stat: LevelStat) -> int | None:
+    """Repeats in all after which this level would be sure if mean and spread stayed; None if beyond MAX_REPEATS."""
+    if stat.sd is None or stat.mean == 0:
+        return MIN_N if stat.sd is None else None
+    for n in range(max(MIN_N, stat.n + 1), MAX_REPEATS + 1):
+        if t_quantile(n - 1) * stat.sd / math.sqrt(n) < abs(stat.mean):
+            return n
+    return None
+
+
+def _unsettled(levels: Sequence[LevelStat], signs: Signs, pair_seconds: Mapping[int, float]) -> str:
+    if not levels:
+        return "no valid pair of cells, so nothing can be said; see the checks for the cause"
+    unsure = [stat for stat in levels if signs.by_level[stat.level] == 0]
+    wanted = {stat.level: repeats_needed(stat) for stat in unsure}
+    more = {stat.level: n - stat.n for stat in unsure if (n := wanted[stat.level]) is not None and n > stat.n}
+    advice = []
+    if more:
+        advice.append(
+            f"measure {max(more.values())} more repeats at {_listed(sorted(more))}" + _time(more, pair_seconds)
+        )
+    draws = [level for level, n in wanted.items() if n is None]
+    if draws:
+        advice.append(f"{_listed(draws)} cannot be told from 1.0 within {MAX_REPEATS} repeats")
+    if not signs.levels_with(-1) or not advice:
+        advice.append(f"add --levels {levels[-1].level * 2}")
+    seen = _seen(signs)
+    return f"not settled{seen}: {'; '.join(advice)}"
+
+
+def _seen(signs: Signs) -> str:
+    for sign, word in ((1, "gains"), (-1, "costs")):
+        if found := signs.levels_with(sign):
+            return f" (surely {word} at {_listed(found)}, the rest lies within the noise)"
+    return " (no level differs from 1.0 beyond the noise)"
+
+
+def _time(more: Mapping[int, int], pair_seconds: Mapping[int, float]) -> str:
+    if not all(level in pair_seconds for level in more):
+        return ""
+    return f" (about {sum(n * pair_seconds[level] for level, n in more.items()):.0f} s of measuring)"
+
+
+def _listed(levels: Sequence[int]) -> str:
+    return ", ".join(str(level) for level in levels)

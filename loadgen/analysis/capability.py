@@ -1,0 +1,74 @@
+"""What a vLLM version can do about a break-even, and what that costs there."""
+
+from dataclasses import dataclass
+
+from loadgen.profiles.versions import (
+    FIELD_SINCE,
+    OLDEST_KNOWN,
+    RUNNER_V2_BY_DEFAULT,
+    SCHEDULE_HEEDED_BY_RUNNER_V2,
+    SCHEDULE_KILLS_ENGINE,
+    Version,
+    parse_version,
+    version_text,
+)
+
+SCHEDULE = "num_speculative_tokens_per_batch_size"
+TWO_POOLS = "two_pools"
+OLD_SWITCH = "disable_by_batch_size"
+RUNNER_V1_METHODS = frozenset({"ngram", "suffix", "medusa"})
+"""They put vLLM on model runner V1, whose CUDA graphs become PIECEWISE under a schedule."""
+
+
+@dataclass(frozen=True)
+class Ability:
+    """The setting that does it, and one or two sentences why."""
+
+    setting: str
+    reason: str
+
+
+def ability(method: str, version: str | None, data_parallel: int | None = None) -> Ability:
+    """The setting that this method and version can obey: a schedule, two pools behind a router, or V0's old switch.
+
+    Source: vLLM's sources 0.10 to 0.32; two pools wherever a schedule is absent, ignored, or ends the engine.
+    """
+    parsed = parse_version(version) if version else None
+    here = f"vLLM {version_text(parsed)}" if parsed else "this vLLM (version unknown)"
+    if parsed and parsed < OLDEST_KNOWN:
+        return Ability(OLD_SWITCH, f"{here} still reads it.")
+    obstacle = _obstacle(method, parsed, here, data_parallel or 1)
+    if obstacle:
+        return Ability(
+            TWO_POOLS,
+            f"Because {obstacle}, run one pool with the static config and one without speculation, behind a router "
+            "with this threshold.",
+        )
+    caveats = ["Static servers do not show what a schedule costs: run `loadgen verify` before relying on it."]
+    if method in RUNNER_V1_METHODS:
+        caveats.append(f"{method} runs on model runner V1, which then forces PIECEWISE CUDA graphs.")
+    elif parsed and parsed < RUNNER_V2_BY_DEFAULT:
+        caveats.append(f"{here} forces PIECEWISE CUDA graphs for it.")
+    else:
+        caveats.append("K = 0 still runs the draft's prefill.")
+    if parsed is None:
+        caveats.append("It needs vLLM 0.24 or newer; before, use two pools behind a router.")
+    return Ability(SCHEDULE, " ".join(caveats))
+
+
+def _obstacle(method: str, version: Version | None, here: str, data_parallel: int) -> str | None:
+    """Why a schedule does not work here, as a half-sentence; None if it does."""
+    if version and version < FIELD_SINCE[SCHEDULE]:
+        return f"{here} has no off-switch (it came with 0.24)"
+    if method == "ngram_gpu":
+        return "a schedule with ngram_gpu ends the engine or drafts the full K all the same"
+    if method in SCHEDULE_KILLS_ENGINE:
+        return f"a schedule with {method} ends the engine"
+    if data_parallel > 1:
+        return "vLLM drops the schedule when data-parallel-size is above 1"
+    if version and method not in RUNNER_V1_METHODS and RUNNER_V2_BY_DEFAULT <= version < SCHEDULE_HEEDED_BY_RUNNER_V2:
+        return (
+            f"{here} ignores a schedule on model runner V2, and VLLM_USE_V2_MODEL_RUNNER=0 forces PIECEWISE graphs "
+            "(on an H200 they cost more than the schedule saved)"
+        )
+    return None

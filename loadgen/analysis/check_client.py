@@ -1,0 +1,101 @@
+"""Checks on the client's side of a cell: did the load generator and the requests do what they should?"""
+
+from loadgen.analysis.check_context import CellContext, void, warn
+from loadgen.analysis.model import Check
+from loadgen.store.model import CellResult
+
+LOOP_LAG_S = 0.010
+"""vllm#39963, case C57: from 10 ms of event-loop lag on the client's times are not the server's."""
+LAG_SHARE_OF_GAP = 0.10
+"""A lag below a tenth of the gap between two chunks is not seen in a slow server's figures (CPU vLLM: 100 ms gaps)."""
+CPU_SHARE = 0.90
+"""Case C57: a core that is 90 % busy is a queue."""
+REACHED_SHARE = 0.90
+"""Cases C45 and C47: below 90 % of the wanted requests in flight the level is another one."""
+SUCCESS_SHARE = 0.95
+"""Case C44: a level with less success is not used for break-even or capacity."""
+LOCKSTEP = 0.5
+"""From half-way between spread evenly (0) and all at once (1) prefills come in bursts."""
+ZERO_GAP_SHARE = 0.20
+"""Case C08: more events than that in one network read means buffering on the way."""
+ESTIMATED_SHARE = 0.05
+"""Case C12: requests whose tokens were counted from events, which undercount under speculation."""
+
+
+def client_bound(cell: CellResult, _context: CellContext) -> Check | None:
+    """The load generator itself was the bottleneck."""
+    limit = max(LOOP_LAG_S, LAG_SHARE_OF_GAP * (cell.chunk_gap_s.p50 or 0.0))
+    lag, cpu = cell.client.loop_lag_p99_s, cell.client.cpu_share
+    if lag <= limit and cpu <= CPU_SHARE:
+        return None
+    cause = f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of a core"
+    return void("client-bound", cause, "free the client's machine, or use --workers 2 or a second machine")
+
+
+def reached_concurrency(cell: CellResult, _context: CellContext) -> Check | None:
+    """Fewer requests were in flight than the level says."""
+    reached, wanted = cell.client.in_flight_mean, cell.key.level
+    if reached >= REACHED_SHARE * wanted:
+        return None
+    cause = f"{reached:.1f} of {wanted} requests were in flight on average"
+    return void("reached-concurrency", cause, "use more prompts, a longer window, or a level the server can hold")
+
+
+def success(cell: CellResult, _context: CellContext) -> Check | None:
+    """Too many requests failed; cancelled ones count as neither."""
+    tried = sum(count for outcome, count in cell.outcomes.items() if outcome != "cancelled")
+    ok = cell.outcomes.get("ok", 0)
+    if tried and ok / tried >= SUCCESS_SHARE:
+        return None
+    others = sorted((name, n) for name, n in cell.outcomes.items() if n and name not in ("ok", "cancelled"))
+    seen = ", ".join(f"{n} {name}" for name, n in others) or "no request ended"
+    return void(
+        "success",
+        f"{ok} of {tried} requests succeeded ({seen})",
+        "read the server's log and the errors in requests.jsonl",
+    )
+
+
+def no_output(cell: CellResult, _context: CellContext) -> Check | None:
+    """Nothing arrived in the window, so there is no rate to compare."""
+    if cell.output_tokens_per_s > 0 and cell.window_s > 0:
+        return None
+    return void("no-output", f"no token arrived in a window of {cell.window_s:.1f} s", "use a longer window")
+
+
+def lockstep(cell: CellResult, _context: CellContext) -> Check | None:
+    """All workers end together, so prefills come in bursts."""
+    if cell.key.level < 2 or cell.client.lockstep <= LOCKSTEP:
+        return None
+    cause = f"requests end together (lockstep {cell.client.lockstep:.2f}; 0 is spread evenly)"
+    return warn("lockstep", cause, "use natural ends or a longer start spread, so that prefills do not come in bursts")
+
+
+def coalesced_chunks(cell: CellResult, _context: CellContext) -> Check | None:
+    """Events are bundled on the way: chunk gaps say nothing."""
+    if cell.client.zero_gap_share <= ZERO_GAP_SHARE:
+        return None
+    cause = f"{cell.client.zero_gap_share:.0%} of the events came in the same read as the one before"
+    return warn("coalesced-chunks", cause, "take the proxy out of the way; TPOT and tokens/s hold, chunk gaps do not")
+
+
+def tokens_estimated(cell: CellResult, context: CellContext) -> Check | None:
+    """Tokens were counted from events; several tokens in one event then undercount the speculating side."""
+    total = sum(cell.token_sources.values())
+    estimated = cell.token_sources.get("chunks", 0)
+    if not total or estimated / total <= ESTIMATED_SHARE:
+        return None
+    make = void if context.pair_speculates else warn
+    cause = f"{estimated} of {total} requests had no usage from the server; their tokens are estimated"
+    return make("tokens-estimated", cause, "use a server that sends usage (stream_options.include_usage)")
+
+
+CLIENT_CHECKS = (
+    client_bound,
+    reached_concurrency,
+    success,
+    no_output,
+    lockstep,
+    coalesced_chunks,
+    tokens_estimated,
+)

@@ -1,0 +1,59 @@
+"""Checks on the run as a whole: do the servers differ in more than speculation?"""
+
+from collections.abc import Sequence
+
+from loadgen.analysis.check_context import warn
+from loadgen.analysis.model import Check
+from loadgen.store.model import Manifest, ServerFacts
+
+COMPARED = (
+    "cudagraph_mode",
+    "async_scheduling",
+    "model_runner",
+    "enforce_eager",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+)
+"""Effective settings that change speed by themselves."""
+
+
+def run_checks(manifest: Manifest, servers: Sequence[ServerFacts]) -> tuple[Check, ...]:
+    """Differences between the baseline's server and each other, as far as the servers tell them."""
+    base = next((server for server in servers if server.profile == manifest.against), None)
+    if base is None:
+        return ()
+    found: dict[str, Check] = {}
+    for server in servers:
+        if server.profile == base.profile:
+            continue
+        for check in (_model(base, server), *_effective(base, server)):
+            if check is not None:
+                found.setdefault(check.cause, check)
+    return tuple(found.values())
+
+
+def _model(base: ServerFacts, server: ServerFacts) -> Check | None:
+    if base.model == server.model and base.version == server.version:
+        return None
+    cause = (
+        f"{server.profile} serves {server.model} on vLLM {server.version or 'unknown'}, "
+        f"{base.profile} {base.model} on {base.version or 'unknown'}"
+    )
+    return warn("servers-differ", cause, "start both servers from one image with one MODEL")
+
+
+def _effective(base: ServerFacts, server: ServerFacts) -> list[Check]:
+    checks = []
+    for key in COMPARED:
+        ours, theirs = server.effective.get(key), base.effective.get(key)
+        if ours is None or theirs is None or ours == theirs:
+            continue
+        cause = f"{key} is {ours} for {server.profile} and {theirs} for {base.profile}"
+        checks.append(warn("config-differs", cause, _cure(key)))
+    return checks
+
+
+def _cure(key: str) -> str:
+    if key in ("async_scheduling", "model_runner"):
+        return "measure baseline-sync beside them: it shows how much of the difference is not drafting"
+    return "set it alike in both servers, or read the speed-up as that of both changes together"

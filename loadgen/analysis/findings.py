@@ -1,0 +1,121 @@
+"""From cells to findings: the whole analysis of a run."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from loadgen.analysis.answer import answer
+from loadgen.analysis.breakeven import find_break_even
+from loadgen.analysis.check_run import run_checks
+from loadgen.analysis.checks import JudgedPair, contexts_of, judge
+from loadgen.analysis.levels import level_finding, level_stat
+from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding
+from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
+from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure
+from loadgen.analysis.recommendation import Situation, recommend
+from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
+
+
+def analyse(
+    manifest: Manifest,
+    cells: Sequence[CellResult],
+    servers: Sequence[ServerFacts] = (),
+    *,
+    interrupted: bool = False,
+) -> Findings:
+    """What the run says. The order of `cells` changes nothing; cells without a partner are named in the notes."""
+    contexts = contexts_of(manifest, cells)
+    pairings = pair_cells(cells, manifest.against)
+    judged = {id(pairing): [judge(pair, contexts) for pair in pairing.pairs] for pairing in pairings}
+    conditions = tuple(
+        ConditionFinding(
+            condition,
+            tuple(
+                _profile(pairing, judged[id(pairing)], manifest)
+                for pairing in sorted(pairings, key=lambda one: _rank(one.profile, manifest.profiles))
+                if pairing.condition == condition
+            ),
+        )
+        for condition in _conditions(manifest, pairings)
+    )
+    situation = _situation(manifest, servers)
+    return Findings(
+        run_id=manifest.run_id,
+        engine=manifest.engine,
+        simulated=manifest.simulated,
+        interrupted=interrupted,
+        vllm_version=situation.version,
+        model=next((server.model for server in servers), None),
+        against=manifest.against,
+        conditions=conditions,
+        recommendation=recommend(conditions, situation),
+        answer=answer(conditions, simulated=manifest.simulated, interrupted=interrupted),
+        checks=run_checks(manifest, servers),
+        notes=_notes(pairings),
+    )
+
+
+def _profile(pairing: Pairing, judged: Sequence[JudgedPair], manifest: Manifest) -> ProfileFinding:
+    by_level = {level: [one for one in judged if one.pair.key.level == level] for level in pairing.levels()}
+    valid = {level: [one.pair for one in found if one.valid] for level, found in by_level.items()}
+    return ProfileFinding(
+        profile=pairing.profile,
+        method=manifest.methods.get(pairing.profile, "none"),
+        levels=tuple(level_finding(level, found) for level, found in by_level.items()),
+        break_even={measure.name: _break_even(valid, measure, quick=manifest.quick) for measure in BREAK_EVEN_MEASURES},
+    )
+
+
+def _break_even(valid: Mapping[int, Sequence[Pair]], measure: Measure, *, quick: bool) -> BreakEven:
+    stats = [level_stat(level, pairs, measure) for level, pairs in valid.items()]
+    seconds = {level: _pair_seconds(pairs) for level, pairs in valid.items() if pairs}
+    return find_break_even([stat for stat in stats if stat is not None], quick=quick, pair_seconds=seconds)
+
+
+def _pair_seconds(pairs: Sequence[Pair]) -> float:
+    """Mean measured seconds of one pair: both windows."""
+    return math.fsum(pair.baseline.window_s + pair.profile.window_s for pair in pairs) / len(pairs)
+
+
+def _conditions(manifest: Manifest, pairings: Sequence[Pairing]) -> tuple[Condition, ...]:
+    """The conditions that have cells, as asked for first."""
+    found = sorted({pairing.condition for pairing in pairings})
+    asked = [condition for condition in manifest.conditions if condition in found]
+    return (*asked, *(condition for condition in found if condition not in asked))
+
+
+def _rank(profile: str, profiles: Sequence[str]) -> tuple[int, str]:
+    return (profiles.index(profile) if profile in profiles else len(profiles), profile)
+
+
+def _situation(manifest: Manifest, servers: Sequence[ServerFacts]) -> Situation:
+    return Situation(
+        methods=manifest.methods,
+        num_speculative_tokens=manifest.num_speculative_tokens,
+        version=next((server.version for server in servers if server.version), None),
+        max_num_seqs=_whole(servers, "max_num_seqs"),
+        data_parallel=_whole(servers, "data_parallel_size"),
+    )
+
+
+def _whole(servers: Sequence[ServerFacts], key: str) -> int | None:
+    """A setting of the servers as they run, written either way; None where no server tells."""
+    for server in servers:
+        for name in (key, key.replace("_", "-")):
+            value = server.effective.get(name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+    return None
+
+
+def _notes(pairings: Sequence[Pairing]) -> tuple[str, ...]:
+    notes = []
+    for pairing in pairings:
+        where = f"{pairing.profile} on {pairing.condition.workload}"
+        if pairing.alone:
+            names = ", ".join(str(key) for key in pairing.alone)
+            notes.append(f"{where}: {len(pairing.alone)} cells have no baseline partner and are left out ({names})")
+        if pairing.pairs and sessions_of(pairing.pairs) < MIN_N:
+            notes.append(
+                f"{where}: intervals are within one server start, for fewer than {MIN_N} sessions were measured"
+            )
+    return tuple(notes)

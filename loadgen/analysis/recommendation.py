@@ -1,0 +1,128 @@
+"""What to set on the vLLM version at hand, from the measured levels of one static K."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadgen.analysis.answer import best_gain, label
+from loadgen.analysis.batchmap import batch_at
+from loadgen.analysis.capability import Ability, ability
+from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
+from loadgen.store.model import Condition
+
+OFF = "speculative-config"
+STATIC = "num_speculative_tokens"
+SCHEDULE = "num_speculative_tokens_per_batch_size"
+TWO_POOLS = "two_pools"
+OLD_SWITCH = "disable_by_batch_size"
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What the advice depends on beside the figures; None where it is not known."""
+
+    methods: dict[str, str]
+    num_speculative_tokens: dict[str, int]
+    version: str | None = None
+    max_num_seqs: int | None = None
+    data_parallel: int | None = None
+
+
+@dataclass(frozen=True)
+class _Case:
+    condition: Condition
+    finding: ProfileFinding
+
+    @property
+    def status(self) -> BreakEvenStatus:
+        return self.finding.break_even["output_tokens_per_s"].status
+
+    @property
+    def crossings(self) -> tuple[Crossing, ...]:
+        return self.finding.break_even["output_tokens_per_s"].crossings
+
+
+def recommend(conditions: Sequence[ConditionFinding], situation: Situation) -> Recommendation | None:
+    """The setting for the case with the largest gain, with what it holds for; None while nothing is settled.
+
+    Static servers do not price what a schedule costs (PIECEWISE graphs, K = 0 tax), so it stays unverified here.
+    """
+    cases = [_Case(one.condition, profile) for one in conditions for profile in one.profiles]
+    pays = [case for case in cases if case.status in (BreakEvenStatus.FOUND, BreakEvenStatus.PAYS_THROUGHOUT)]
+    among = [one.condition for one in conditions]
+    if pays:
+        best = max(pays, key=lambda case: best_gain(case.finding))
+        others = [case for case in cases if case.finding.profile == best.finding.profile and case is not best]
+        return _for_case(best, others, situation, among)
+    if cases and all(case.status is BreakEvenStatus.NEVER_PAYS for case in cases):
+        names = ", ".join(sorted({case.finding.profile for case in cases}))
+        holds = ", ".join(label(condition, among) for condition in among)
+        why = f"{names} never pays off at the tested loads. In {OLD_SWITCH} terms the number would have been 1."
+        return Recommendation(OFF, None, holds, None, why)
+    return None
+
+
+def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among: Sequence[Condition]) -> Recommendation:
+    profile = case.finding.profile
+    k = situation.num_speculative_tokens.get(profile, 1)
+    levels = case.finding.break_even["output_tokens_per_s"].tested_levels
+    holds = f"{profile} on {label(case.condition, among)}, {levels[0]} to {levels[-1]} concurrent requests"
+    tail = _others(others, among)
+    if case.status is BreakEvenStatus.PAYS_THROUGHOUT:
+        why = (
+            f"K = {k} pays off at every load up to {levels[-1]}; {OLD_SWITCH} would have had to be above {levels[-1]}."
+        )
+        return Recommendation(STATIC, k, holds, None, why + tail)
+    ranges = ranges_of(case.finding, k, situation.max_num_seqs)
+    able = ability(situation.methods.get(profile, "none"), situation.version, situation.data_parallel)
+    old = _old_number(ranges)
+    value = {"edges": [list(entry) for entry in ranges]} if able.setting == TWO_POOLS else [list(e) for e in ranges]
+    return Recommendation(able.setting, value, holds, None, _why(case, able, old) + tail)
+
+
+def ranges_of(finding: ProfileFinding, k: int, max_num_seqs: int | None) -> list[tuple[int, int, int]]:
+    """(first batch, last batch, K or 0) in vLLM's form, from the crossings by output tokens/s.
+
+    The edges are requests per engine step in the speculating server, read from the measured levels' batches; one that
+    falls below 1 or on its predecessor is left out.
+    """
+    crossings = finding.break_even["output_tokens_per_s"].crossings
+    pays = crossings[0].direction == "down"
+    ranges: list[tuple[int, int, int]] = []
+    first = 1
+    for crossing in crossings:
+        last = int(batch_at(finding.levels, crossing.concurrency))
+        if last >= first:
+            ranges.append((first, last, k if pays else 0))
+            first = last + 1
+        pays = not pays
+    end = max(max_num_seqs or 0, first, finding.levels[-1].concurrency)
+    return [*ranges, (first, end, k if pays else 0)]
+
+
+def _old_number(ranges: Sequence[tuple[int, int, int]]) -> int | None:
+    """V0's `disable_by_batch_size`: speculation off from this many requests on; None if it only pays above."""
+    off = [first for first, _, k in ranges if k == 0]
+    return off[0] if off and ranges[0][2] > 0 else None
+
+
+def _why(case: _Case, able: Ability, old: int | None) -> str:
+    turn = case.finding.break_even["output_tokens_per_s"].sentence
+    number = (
+        f"{OLD_SWITCH} would have been {old}."
+        if old is not None
+        else f"{OLD_SWITCH} could not say this: speculation pays only above its turn."
+    )
+    return f"{case.finding.profile} {turn}. {number} {able.reason}"
+
+
+def _others(others: Sequence[_Case], among: Sequence[Condition]) -> str:
+    """What the same setting means for the run's other conditions."""
+    never = [label(case.condition, among) for case in others if case.status is BreakEvenStatus.NEVER_PAYS]
+    turns = [case for case in others if case.status is BreakEvenStatus.FOUND]
+    parts = []
+    if never:
+        parts.append(f"On {', '.join(never)} it never pays off: send that to a server without speculation.")
+    for case in turns:
+        verdict = case.finding.break_even["output_tokens_per_s"]
+        parts.append(f"On {label(case.condition, among)} it {verdict.sentence}.")
+    return "".join(f" {part}" for part in parts)

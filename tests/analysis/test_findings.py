@@ -1,0 +1,138 @@
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from loadgen.analysis.findings import analyse
+from loadgen.analysis.model import BreakEvenStatus
+from loadgen.load.summary import Distribution
+from loadgen.store.model import Condition, ServerFacts
+
+C86 = {1: 1.7, 2: 1.6, 4: 1.35, 8: 1.1, 16: 0.95, 32: 0.8}
+CHAT = Condition("chat", 128, 0.0)
+
+
+def server(profile: str, version: str = "0.32.0", **effective: Any) -> ServerFacts:
+    return ServerFacts(profile, 0, "http://127.0.0.1:8000", "model", version, 1.0, (), effective)
+
+
+def test_c86_the_break_even_lies_between_8_and_16(run_of: Any, manifest: Any) -> None:
+    findings = analyse(manifest(), run_of(C86), [server("baseline"), server("ngram", max_num_seqs=256)])
+    verdict = findings.conditions[0].profiles[0].break_even["output_tokens_per_s"]
+    assert verdict.status is BreakEvenStatus.FOUND
+    assert [(c.concurrency, c.ci95, c.level_below, c.level_above, c.direction) for c in verdict.crossings] == [
+        (12.0, (8.0, 15.0), 8, 16, "down")
+    ]
+    assert findings.answer == "ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16)."
+    assert findings.recommendation is not None
+    assert findings.recommendation.value == [[1, 12, 4], [13, 256, 0]]
+    assert "disable_by_batch_size would have been 13" in findings.recommendation.why
+
+
+def test_c86_overlapping_repeats_are_inconclusive(run_of: Any, manifest: Any) -> None:
+    findings = analyse(manifest(), run_of({1: 1.05, 4: 1.02, 16: 0.97}, noise=(0.8, 1.0, 1.25)))
+    verdict = findings.conditions[0].profiles[0].break_even["output_tokens_per_s"]
+    assert verdict.status is BreakEvenStatus.INCONCLUSIVE
+    assert findings.recommendation is None
+
+
+def test_c86_invalid_levels_are_left_out(run_of: Any, manifest: Any) -> None:
+    cells = [
+        replace(cell, client=replace(cell.client, loop_lag_p99_s=0.5)) if cell.key.level == 32 else cell
+        for cell in run_of(C86)
+    ]
+    profile = analyse(manifest(), cells).conditions[0].profiles[0]
+    top = profile.levels[-1]
+    assert (top.valid, top.n, top.speedup, top.voided_cells, top.voided_baseline_cells) == (False, 0, None, 3, 3)
+    assert top.checks[0].name == "client-bound"
+    assert profile.break_even["output_tokens_per_s"].tested_levels == (1, 2, 4, 8, 16)
+
+
+def test_a_run_on_two_workloads_is_one_sentence(run_of: Any, manifest: Any) -> None:
+    cells = run_of(C86) + run_of({1: 0.9, 8: 0.8, 32: 0.7}, condition=CHAT)
+    plan = manifest(conditions=(Condition("code-edit", 512, 0.0), CHAT), simulated=True)
+    findings = analyse(plan, cells)
+    assert findings.answer == (
+        "SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16) and never pays off on "
+        "chat (1 to 32 concurrent requests)."
+    )
+    assert findings.recommendation is not None
+    assert "On chat it never pays off" in findings.recommendation.why
+
+
+def test_two_repeats_and_quick_runs_are_indicative(run_of: Any, manifest: Any) -> None:
+    two = analyse(manifest(), run_of(C86, noise=(0.99, 1.01)))
+    assert two.answer.startswith("indicative: ")
+    assert all(
+        level.speedup is not None and level.speedup.ci95 is None for level in two.conditions[0].profiles[0].levels
+    )
+    quick = analyse(manifest(quick=True), run_of(C86))
+    assert quick.answer.startswith("indicative: ")
+
+
+def test_c36_empty_distributions_give_none_and_json_without_nan(run_of: Any, manifest: Any) -> None:
+    empty = Distribution(0)
+    cells = [replace(cell, tpot_s=empty, ttft_s=empty, e2e_s=empty, output_tokens=empty) for cell in run_of(C86)]
+    findings = analyse(manifest(), cells)
+    level = findings.conditions[0].profiles[0].levels[0]
+    assert (level.tpot_speedup, level.ttft_ratio, level.e2e_speedup, level.ttft_p50_s) == (None, None, None, None)
+    assert findings.conditions[0].profiles[0].break_even["tpot"].status is BreakEvenStatus.INCONCLUSIVE
+    json.dumps(asdict(findings), allow_nan=False)
+
+
+def test_nothing_measured_says_so(manifest: Any) -> None:
+    findings = analyse(manifest(), [])
+    assert findings.answer.startswith("Nothing can be said")
+    assert findings.conditions == ()
+
+
+def test_c35_all_requests_failed_gives_no_numbers_and_no_crash(run_of: Any, manifest: Any) -> None:
+    empty = Distribution(0)
+    cells = [
+        replace(
+            cell,
+            outcomes={"not_found": 20},
+            output_tokens_per_s=0.0,
+            ttft_s=empty,
+            tpot_s=empty,
+            e2e_s=empty,
+            output_tokens=empty,
+            prompt_tokens=empty,
+            window=None,
+            idle=None,
+        )
+        for cell in run_of(C86)
+    ]
+    findings = analyse(manifest(), cells)
+    assert {check.name for check in findings.conditions[0].profiles[0].levels[0].checks} >= {"success", "no-output"}
+    assert "not settled" in findings.answer
+
+
+def test_a_cell_without_partner_is_named(run_of: Any, manifest: Any) -> None:
+    cells = [cell for cell in run_of(C86) if not (cell.key.profile == "baseline" and cell.key.level == 32)]
+    findings = analyse(manifest(), cells, interrupted=True)
+    assert any("no baseline partner" in note and "L32" in note for note in findings.notes)
+    assert findings.answer.startswith("interrupted: ")
+
+
+@pytest.mark.parametrize(
+    ("version", "method", "setting"),
+    [
+        ("0.32.0", "ngram", "num_speculative_tokens_per_batch_size"),
+        ("0.23.0", "ngram", "two_pools"),
+        ("0.32.0", "suffix", "two_pools"),
+        ("0.32.0", "ngram_gpu", "two_pools"),
+        ("0.26.0", "eagle3", "two_pools"),
+        ("0.32.0", "eagle3", "num_speculative_tokens_per_batch_size"),
+        ("0.9.2", "ngram", "disable_by_batch_size"),
+    ],
+)
+def test_the_setting_fits_version_and_method(
+    run_of: Any, manifest: Any, version: str, method: str, setting: str
+) -> None:
+    plan = manifest(methods={"baseline": "none", "ngram": method})
+    found = analyse(plan, run_of(C86), [server("baseline", version), server("ngram", version)]).recommendation
+    assert found is not None
+    assert found.setting == setting
+    assert "disable_by_batch_size would have been 13" in found.why
