@@ -72,6 +72,7 @@ check: $(VENV)/.dev ## lint, types, import order, every profile and example load
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python tools/check_rooms.py
 	@$(BIN)/python tools/check_configs.py
+	@$(BIN)/python tools/check_tree.py
 
 .PHONY: test
 test: $(VENV)/.dev ## the fast tests
