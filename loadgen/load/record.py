@@ -46,7 +46,8 @@ class RequestRecord:
     prompt_tokens: int | None = None
     output_tokens: int = 0
     token_source: str = "server"
-    """`server` (final usage), `chunks` (estimated: one per token-bearing event), `none`."""
+    """`server` (final usage), `token_ids` (no usage came, but ids did), `chunks` (estimated: one per token-bearing
+    event), `none`."""
     chunk_times_s: tuple[float, ...] = ()
     """Arrival of each token-bearing event; events of one network read share a time."""
     chunk_tokens: tuple[int, ...] | None = None
@@ -81,3 +82,32 @@ class RequestRecord:
         if self.first_token_s is None or self.last_token_s is None or self.output_tokens < 2:
             return None
         return (self.last_token_s - self.first_token_s) / (self.output_tokens - 1)
+
+    @property
+    def tpot_after_first_chunk_s(self) -> float | None:
+        """(E2E − TTFT) / (tokens − tokens of the first event): differs from `tpot_s` if the first event holds several
+        tokens (case C27). None without tokens per event, or if all came in the first.
+        """
+        if self.chunk_tokens is None or self.first_token_s is None or self.last_token_s is None:
+            return None
+        later = sum(self.chunk_tokens[1:])
+        return (self.last_token_s - self.first_token_s) / later if later > 0 else None
+
+    @property
+    def chunk_gaps_s(self) -> tuple[float, ...]:
+        """Times between neighbouring token-bearing events; the TTFT is not among them (case C25)."""
+        return tuple(b - a for a, b in zip(self.chunk_times_s, self.chunk_times_s[1:], strict=False))
+
+    @property
+    def ttft_from_schedule_s(self) -> float | None:
+        """TTFT from the scheduled start: no coordinated omission. None if unscheduled."""
+        if self.first_token_s is None or self.scheduled_s is None:
+            return None
+        return self.first_token_s - self.scheduled_s
+
+    @property
+    def e2e_from_schedule_s(self) -> float | None:
+        """E2E from the scheduled start. None if unscheduled."""
+        if self.last_token_s is None or self.scheduled_s is None:
+            return None
+        return self.last_token_s - self.scheduled_s

@@ -1,0 +1,118 @@
+"""Keeps finished exchanges raw until there is time to decode them, and sums up what a result needs."""
+
+import asyncio
+import math
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from loadgen.load.arrivals import Arrivals, End
+from loadgen.load.decode import Asked, decode
+from loadgen.load.record import Outcome, RequestRecord
+from loadgen.load.window import seconds_in_window, tokens_in_window
+
+BYTE_BUDGET = 64 * 1024 * 1024
+"""Raw bytes that may wait for the end of the run; beyond it requests are decoded while the load runs."""
+EVENT_BUDGET = 2_000_000
+"""Chunk times kept in memory; beyond it a record keeps its summary only (`on_record` always gets all of it)."""
+
+
+class Collector:
+    """Finished exchanges in, records and window sums out. `open_s` and `close_s` are set by the load as it goes:
+    what is decoded before the window has closed ended before that, so infinity stands for "not yet".
+    """
+
+    def __init__(
+        self,
+        on_record: Callable[[RequestRecord], None] | None,
+        byte_budget: int = BYTE_BUDGET,
+        event_budget: int = EVENT_BUDGET,
+    ) -> None:
+        self.open_s = math.inf
+        self.close_s = math.inf
+        self.records: list[RequestRecord] = []
+        self.tokens_in_window = 0.0
+        self.seconds_in_window = 0.0
+        self.ended_in_window: list[float] = []
+        self.outcomes = dict.fromkeys((outcome.value for outcome in Outcome), 0)
+        self.finished = 0
+        self.failed = 0
+        self.finished_reads = 0
+        self.finished_tokens = 0
+        self._on_record = on_record
+        self._pending: deque[tuple[Asked, Arrivals]] = deque()
+        self._pending_bytes = 0
+        self._byte_budget = byte_budget
+        self._events_left = event_budget
+        self._events = 0
+        self._zero_gaps = 0
+        self._relief: asyncio.Task[None] | None = None
+
+    def add(self, asked: Asked, arrivals: Arrivals) -> None:
+        """Takes a finished exchange. Cheap: nothing is decoded here unless too many bytes wait."""
+        self.finished += 1
+        self.finished_reads += len(arrivals.times_s)
+        if arrivals.ended is End.COMPLETE and arrivals.status == 200:
+            self.finished_tokens += _token_hint(arrivals)
+        elif arrivals.ended is not End.CANCELLED:
+            self.failed += 1
+        self._pending.append((asked, arrivals))
+        self._pending_bytes += arrivals.size
+        if self._pending_bytes > self._byte_budget and (self._relief is None or self._relief.done()):
+            self._relief = asyncio.get_running_loop().create_task(self._relieve())
+
+    def decode_pending(self) -> None:
+        """Decodes all that waits, oldest first."""
+        while self._pending:
+            self._decode_one()
+
+    async def finish(self) -> None:
+        """All is decoded, nothing runs on."""
+        if self._relief is not None:
+            self._relief.cancel()
+            await asyncio.gather(self._relief, return_exceptions=True)
+        self.decode_pending()
+
+    @property
+    def zero_gap_share(self) -> float:
+        """Share of the window's token-bearing events that came in the same read as the one before."""
+        return self._zero_gaps / self._events if self._events else 0.0
+
+    async def _relieve(self) -> None:
+        while self._pending and self._pending_bytes > self._byte_budget // 2:
+            self._decode_one()
+            await asyncio.sleep(0)
+
+    def _decode_one(self) -> None:
+        asked, arrivals = self._pending.popleft()
+        self._pending_bytes -= arrivals.size
+        record = decode(arrivals, asked)
+        self._sum_up(record)
+        if self._on_record is not None:
+            self._on_record(record)
+        self._events_left -= len(record.chunk_times_s)
+        if self._events_left < 0:
+            record = replace(record, chunk_times_s=(), chunk_tokens=None, token_ids=None)
+        self.records.append(record)
+
+    def _sum_up(self, record: RequestRecord) -> None:
+        self.outcomes[record.outcome.value] += 1
+        self.seconds_in_window += seconds_in_window(record, self.open_s, self.close_s)
+        if record.outcome is not Outcome.OK:
+            return
+        self.tokens_in_window += tokens_in_window(record, self.open_s, self.close_s)
+        if self.open_s <= record.end_s < self.close_s:
+            self.ended_in_window.append(record.end_s)
+        times = record.chunk_times_s
+        first, last = bisect_left(times, self.open_s), bisect_left(times, self.close_s)
+        self._events += max(0, last - first)
+        self._zero_gaps += sum(times[i] == times[i - 1] for i in range(max(first, 1), last))
+
+
+def _token_hint(arrivals: Arrivals) -> int:
+    """The reply's token count as its last bytes name it, for the progress display only; else one per read."""
+    tail = b"".join(arrivals.blocks[-3:])
+    _, found, rest = tail.rpartition(b'"completion_tokens":')
+    digits = rest[:12].lstrip().split(b"}")[0].split(b",")[0]
+    return int(digits) if found and digits.isdigit() else len(arrivals.times_s)
