@@ -1,23 +1,13 @@
-"""Profiles made from a profile: another K, a schedule; and the file that vLLM takes."""
+"""Profiles made from a profile: another K, a schedule."""
 
 from dataclasses import replace
 from typing import Any
 
-import yaml
-
 from loadgen.errors import UsageError
-from loadgen.profiles.loader import parse_profile
+from loadgen.profiles.loader import dump_profile, parse_profile
 from loadgen.profiles.model import BatchSchedule, ServerProfile, SpeculativeConfig
 from loadgen.profiles.schedule import parse_schedule
 from loadgen.profiles.speculative import KEY, SCHEDULE
-
-
-def dump_profile(profile: ServerProfile) -> str:
-    """The profile as the YAML file that `vllm serve --config` takes; `speculative-config` is a nested mapping."""
-    if not profile.settings:
-        # An empty file is no mapping for vLLM's reader, which then fails; an empty mapping is one.
-        return "{}\n"
-    return yaml.safe_dump(_plain(profile.settings), sort_keys=False, default_flow_style=None, width=4096)
 
 
 def with_k(profile: ServerProfile, k: int) -> ServerProfile:
@@ -67,11 +57,3 @@ def _rebuilt(profile: ServerProfile, raw: dict[str, Any], name: str) -> ServerPr
     # Through the text, so that a derived profile passes the same checks as a written one.
     draft = replace(profile, settings={**profile.settings, KEY: raw})
     return parse_profile(dump_profile(draft), name=name, label=f"profile {name}")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict) or hasattr(value, "items"):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

@@ -1,7 +1,9 @@
-"""Profiles by name or path: from a vLLM config file to a checked `ServerProfile`."""
+"""Profiles by name or path: from a vLLM config file to a checked `ServerProfile`, and back."""
 
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from loadgen.errors import UsageError
 from loadgen.profiles.model import ServerProfile, SpeculativeConfig
@@ -65,6 +67,14 @@ def parse_profile(text: str, *, name: str, label: str, path: Path | None = None)
     )
 
 
+def dump_profile(profile: ServerProfile) -> str:
+    """The profile as the YAML file that `vllm serve --config` takes; `speculative-config` is a nested mapping."""
+    if not profile.settings:
+        # An empty file is no mapping for vLLM's reader, which then fails; an empty mapping is one.
+        return "{}\n"
+    return yaml.safe_dump(_plain(profile.settings), sort_keys=False, default_flow_style=None, width=4096)
+
+
 def _find(text: str, directory: Path) -> Path:
     path = Path(text)
     if path.suffix in (".yaml", ".yml") or "/" in text:
@@ -116,3 +126,11 @@ def _notes(speculative: SpeculativeConfig | None) -> list[str]:
             "vLLM silently takes the lower; raise num_speculative_tokens or lower the schedule."
         )
     return notes
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from loadgen.errors import UsageError
-from loadgen.profiles.derive import dump_profile, with_k, with_schedule
-from loadgen.profiles.loader import list_profiles, load_profile, parse_profile
+from loadgen.profiles.derive import with_k, with_schedule
+from loadgen.profiles.loader import dump_profile, list_profiles, load_profile, parse_profile
 
 
 def test_every_profile_survives_being_written_and_read(shipped: Path) -> None:
