@@ -17,6 +17,7 @@ from loadgen.report.words import (
     MEASURE_WORDS,
     STATUS_WORDS,
     clean,
+    compact,
     condition_words,
     crossing_words,
     headline_caveat,
@@ -124,18 +125,11 @@ def _advice(findings: Findings) -> Iterator[RenderableType]:
     advice = findings.recommendation
     if advice is None:
         return
-    value = clean(_compact(advice.value))
+    value = clean(compact(advice.value))
     yield Text.assemble("Set ", (f"{clean(advice.setting)}: {value}", "bold"))
     verdict = {True: "re-measured: holds", False: "re-measured: does not hold", None: "not re-measured yet"}
     lines = f"for {clean(advice.holds_for)} ({verdict[advice.verified]}). {clean(advice.why)}"
     yield Padding(Text(lines), (0, 0, 0, 2), expand=False)
-
-
-def _compact(value: object) -> str:
-    """A schedule as `[[1,8,4],[9,12,2]]`, so that it can be pasted; any other value as its text."""
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(_compact(item) for item in value) + "]"
-    return str(value)
 
 
 def _run_checks(checks: tuple[Check, ...]) -> Iterator[RenderableType]:

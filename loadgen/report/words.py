@@ -131,6 +131,13 @@ def crossing_words(concurrency: float, ci95: tuple[float, float]) -> str:
     return f"{centre} (95 % CI {low} to {high})"
 
 
+def compact(value: object) -> str:
+    """A schedule as `[[1,8,4],[9,12,2]]`, so that it can be pasted; any other value as its text."""
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(compact(item) for item in value) + "]"
+    return str(value)
+
+
 def level_state(level: LevelFinding) -> str:
     """`void` if the level carries no verdict, `warn` if a check spoke, else `ok`."""
     if not level.valid:

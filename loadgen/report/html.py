@@ -1,0 +1,80 @@
+"""report.html: one file that opens offline."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from loadgen.analysis.model import Findings
+from loadgen.report import view
+from loadgen.report.columns import CHECKS, COLUMNS, WIDE_COLUMNS
+from loadgen.report.summary import dumps
+from loadgen.report.words import clean, compact, headline_caveat, level_state
+from loadgen.store.model import CellResult, Manifest, ServerFacts
+
+# What could end a script element or a JavaScript line from inside a JSON string (C102).
+UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029]")
+
+
+def embed_json(value: object) -> Markup:
+    """JSON text that may stand in a script element: < > & and the line separators are escaped (C102)."""
+    text = UNSAFE_IN_SCRIPT.sub(lambda found: f"\\u{ord(found.group()):04x}", dumps(value, indent=None))
+    # Escaped just above, so that nothing in it can end the element.
+    return Markup(text)  # noqa: S704
+
+
+def render_html(
+    findings: Findings, manifest: Manifest, cells: Sequence[CellResult] = (), servers: Sequence[ServerFacts] = ()
+) -> str:
+    """The whole page as text; it asks the network for nothing."""
+    conditions = view.condition_views(findings, manifest)
+    advice = findings.recommendation
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            findings=findings,
+            manifest=manifest,
+            servers=servers,
+            caveat=headline_caveat(findings),
+            facts=view.head_facts(findings, manifest, cells),
+            levels=view.glance_levels(findings),
+            glance=view.glance(findings),
+            advice=advice,
+            advice_value=compact(advice.value) if advice else "",
+            conditions=conditions,
+            columns=[*COLUMNS, *WIDE_COLUMNS, CHECKS],
+            checks=view.check_views(findings),
+            how=view.how_facts(manifest, cells),
+            command=view.command(manifest.argv),
+            server_commands=[(server, view.command(server.command)) for server in servers],
+            hashes=view.prompt_hashes(cells),
+            effective=view.effective_rows(servers),
+            figures={f"{c.anchor}-{chart.key}": chart.figure for c in conditions for chart in c.charts},
+            style=_asset("templates", "report.css"),
+            script=_asset("templates", "report.js"),
+            plotly=_asset("assets", "plotly-basic.min.js"),
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    """Jinja with autoescape for every template."""
+    loader = PackageLoader("loadgen.report", "templates")
+    environment = Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters |= {"clean": clean, "embed_json": embed_json}
+    environment.globals["level_state"] = level_state
+    return environment
+
+
+@lru_cache(maxsize=8)
+def _asset(folder: str, name: str) -> Markup:
+    """One of our own files, to be inlined as it stands."""
+    # Shipped with the package, never from outside.
+    return Markup(files("loadgen.report").joinpath(folder, name).read_text(encoding="utf-8"))  # noqa: S704

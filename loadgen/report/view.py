@@ -1,0 +1,229 @@
+"""What the HTML page shows, as plain rows: the template only lays them out."""
+
+import hashlib
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadgen.analysis.model import BreakEven, Check, ConditionFinding, Findings, LevelFinding, ProfileFinding
+from loadgen.report.columns import pays
+from loadgen.report.figures import Chart, charts
+from loadgen.report.summary import dumps
+from loadgen.report.words import (
+    MEASURE_WORDS,
+    STATUS_WORDS,
+    condition_words,
+    crossing_words,
+    duration,
+    interval,
+    level_checks,
+    level_state,
+    levels_words,
+    number,
+    ratio,
+)
+from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
+
+Facts = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class GlanceCell:
+    """One speed-up in the overview: its words, its tone (`gain`, `loss`, `even`, `void`, `none`), and its hover."""
+
+    text: str
+    tone: str
+    title: str
+
+
+@dataclass(frozen=True)
+class GlanceRow:
+    """One profile under one condition, in the overview."""
+
+    condition: str
+    profile: str
+    verdict: str
+    turn: str
+    cells: tuple[GlanceCell, ...]
+
+
+@dataclass(frozen=True)
+class ProfileView:
+    """One profile's part of a condition's section."""
+
+    finding: ProfileFinding
+    draft_tokens: int | None
+    turns: tuple[tuple[str, str, str], ...]
+    """(measure, verdict, sentence)."""
+
+
+@dataclass(frozen=True)
+class ConditionView:
+    """One condition's section."""
+
+    anchor: str
+    title: str
+    charts: tuple[Chart, ...]
+    profiles: tuple[ProfileView, ...]
+
+
+@dataclass(frozen=True)
+class CheckView:
+    """One check and where it spoke."""
+
+    check: Check
+    where: str
+
+
+def glance_levels(findings: Findings) -> list[int]:
+    """All levels of the run, ascending."""
+    return sorted({r.concurrency for c in findings.conditions for p in c.profiles for r in p.levels})
+
+
+def glance(findings: Findings) -> list[GlanceRow]:
+    """The overview: a row per condition and profile, a cell per level."""
+    levels = glance_levels(findings)
+    rows: list[GlanceRow] = []
+    for condition in findings.conditions:
+        for profile in condition.profiles:
+            by_level = {level.concurrency: level for level in profile.levels}
+            cells = tuple(_glance_cell(by_level.get(level)) for level in levels)
+            verdict, turn = _verdict(profile.break_even.get("output_tokens_per_s"))
+            rows.append(GlanceRow(condition_words(condition.condition), profile.profile, verdict, turn, cells))
+    return rows
+
+
+def _glance_cell(level: LevelFinding | None) -> GlanceCell:
+    """A level's speed-up with the tone of its verdict."""
+    if level is None:
+        return GlanceCell("–", "none", "not measured")
+    if not level.valid:
+        names = ", ".join(check.name for check in level.checks) or "no valid pair"
+        return GlanceCell("void", "void", f"no verdict: {names}")
+    bounds = interval(level.speedup.ci95) if level.speedup else ""
+    title = f"95 % CI {bounds}, n = {level.n}" if bounds else f"no interval, n = {level.n}"
+    tone = {True: "gain", False: "loss", None: "even"}[pays(level)]
+    return GlanceCell(ratio(level.speedup), tone, title)
+
+
+def _verdict(found: BreakEven | None) -> tuple[str, str]:
+    """(the verdict in words, where it turns with its interval)."""
+    if found is None:
+        return "not analysed", ""
+    turns = "; ".join(crossing_words(c.concurrency, c.ci95) for c in found.crossings)
+    unsure = "indicative" if found.indicative else ""
+    return STATUS_WORDS[found.status], ", ".join(part for part in (turns, unsure) if part)
+
+
+def condition_views(findings: Findings, manifest: Manifest) -> list[ConditionView]:
+    """One section per condition."""
+    return [_condition_view(i, c, findings.against, manifest) for i, c in enumerate(findings.conditions, 1)]
+
+
+def _condition_view(index: int, condition: ConditionFinding, against: str, manifest: Manifest) -> ConditionView:
+    """A condition's charts, tables and sentences."""
+    profiles = []
+    for profile in condition.profiles:
+        turns = []
+        for measure, found in profile.break_even.items():
+            verdict, turn = _verdict(found)
+            words = f"{verdict} at {turn}" if found.crossings else ", ".join(p for p in (verdict, turn) if p)
+            turns.append((MEASURE_WORDS.get(measure, measure), words, found.sentence))
+        profiles.append(ProfileView(profile, manifest.num_speculative_tokens.get(profile.profile), tuple(turns)))
+    title = condition_words(condition.condition)
+    return ConditionView(f"c{index}", title, tuple(charts(condition, against)), tuple(profiles))
+
+
+def check_views(findings: Findings) -> list[CheckView]:
+    """Every check that spoke, those that void first."""
+    views = [CheckView(check, "whole run") for check in findings.checks]
+    for condition in findings.conditions:
+        for profile, levels, check in level_checks(condition):
+            where = f"{condition_words(condition.condition)}: {profile}, {levels_words(levels)}"
+            views.append(CheckView(check, where))
+    return sorted(views, key=lambda view: not view.check.voids)
+
+
+def voided_levels(findings: Findings) -> int:
+    """How many levels carry no verdict."""
+    rows = [r for c in findings.conditions for p in c.profiles for r in p.levels]
+    return sum(level_state(row) == "void" for row in rows)
+
+
+def head_facts(findings: Findings, manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
+    """The few facts that stand beside the answer."""
+    engine = f"{findings.engine} (simulated)" if findings.simulated else findings.engine
+    facts = [
+        ("Model", findings.model or "unknown"),
+        ("vLLM", findings.vllm_version or "unknown"),
+        ("Engine", engine),
+        ("Against", findings.against),
+        ("Repeats", f"{manifest.repeats} × {manifest.sessions} session{'s' if manifest.sessions > 1 else ''}"),
+    ]
+    return [*facts, ("Cells", number(len(cells)))] if cells else facts
+
+
+def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
+    """How the run was made."""
+    depth = ", ".join(f"{name} K = {k}" for name, k in manifest.num_speculative_tokens.items())
+    facts = [
+        ("Measured", manifest.created_at),
+        ("loadgen", manifest.loadgen_version),
+        ("Engine", f"{manifest.engine}: {manifest.engine_reason}"),
+        ("Profiles", ", ".join(manifest.profiles)),
+        ("Draft tokens", depth or "none"),
+        ("Levels", ", ".join(map(str, manifest.levels))),
+        ("Repeats and sessions", f"{manifest.repeats} and {manifest.sessions}, order: {manifest.order}"),
+        ("Seed", str(manifest.seed)),
+        ("Sampling", pairs(manifest.sampling)),
+        ("Hardware", pairs(manifest.hardware)),
+    ]
+    if manifest.settings:
+        facts.append(("Settings", pairs(manifest.settings)))
+    if cells:
+        outcomes: Counter[str] = Counter()
+        for cell in cells:
+            outcomes.update(cell.outcomes)
+        facts.append(("Requests", ", ".join(f"{count:,} {name}" for name, count in outcomes.most_common() if count)))
+        facts.append(("Measuring windows", f"{duration(sum(c.window_s for c in cells))} in {len(cells)} cells"))
+    return facts
+
+
+def prompt_hashes(cells: Iterable[CellResult]) -> list[tuple[str, str, str]]:
+    """(condition, SHA-256 over its cells' prompt hashes, whether all profiles had the same prompts) per condition."""
+    by_place: dict[Condition, dict[tuple[int, int, int], set[str]]] = {}
+    for cell in cells:
+        key = cell.key
+        place = by_place.setdefault(key.condition, {})
+        place.setdefault((key.session, key.level, key.repeat), set()).add(cell.prompts_sha256)
+    rows = []
+    for condition, places in by_place.items():
+        digest = hashlib.sha256()
+        for _, hashes in sorted(places.items()):
+            digest.update("".join(sorted(hashes)).encode())
+        same = all(len(hashes) == 1 for hashes in places.values())
+        words = "the same for all profiles" if same else "NOT the same for all profiles"
+        rows.append((condition_words(condition), digest.hexdigest(), words))
+    return rows
+
+
+def effective_rows(servers: Sequence[ServerFacts]) -> list[tuple[str, list[str], bool]]:
+    """(setting, its value on each server, whether the servers differ) for all effective settings."""
+    keys = dict.fromkeys(key for server in servers for key in server.effective)
+    rows = []
+    for key in keys:
+        values = [dumps(server.effective[key], None) if key in server.effective else "–" for server in servers]
+        rows.append((key, values, len(set(values)) > 1))
+    return rows
+
+
+def command(words: Sequence[str]) -> str:
+    """A command line that a shell takes as it stands."""
+    return shlex.join(words)
+
+
+def pairs(values: dict[str, Any]) -> str:
+    """`temperature 0.0, top_p 1.0`; texts without their quotes."""
+    return ", ".join(f"{key} {v if isinstance(v, str) else dumps(v, None)}" for key, v in values.items()) or "none"
