@@ -71,12 +71,10 @@ class CellMeasurer:
             on_progress=on_progress,
             on_record=lambda record: self.folder.append_request(key, record),
         )
-        try:
+        async with scrapes.watcher:
             load = await run_closed_loop(
                 target, prompts, shape, hooks, request_estimate_s=request_s, cancel=self.cancel
             )
-        finally:
-            await scrapes.watcher.stop()
         if load.interrupted or self.cancel.is_set():
             raise InterruptedRunError
         _require_success(load.records, "requests")
@@ -139,7 +137,7 @@ class CellMeasurer:
 
 @dataclass
 class _Scrapes:
-    """The four scrapes of a cell, and the gauges in between. A server without metrics leaves them None."""
+    """The four scrapes of a cell, and the gauges in between."""
 
     key: CellKey
     metrics: MetricsClient
@@ -156,26 +154,23 @@ class _Scrapes:
     async def window_opens(self) -> None:
         self.cpu.append(read_cpu_times())
         self._keep("window-open", await self.metrics.scrape())
-        self.watcher.start()
 
     async def window_closes(self) -> None:
         self._keep("window-close", await self.metrics.scrape())
         self.cpu.append(read_cpu_times())
-        await self.watcher.stop()
 
     def facts(self, opened_s: float, closed_s: float, start_number: int) -> ServerSide:
         return ServerSide(
             window=self._delta("window-open", "window-close"),
             idle=self._delta("idle-before", "idle-after"),
-            gauges=summarise(self.watcher.samples, opened_s, closed_s),
+            gauges=summarise(self.watcher.samples, (opened_s, closed_s)),
             steal_share=steal_share(self.cpu[0], self.cpu[1]) if len(self.cpu) == 2 else None,
             start_number=start_number,
         )
 
-    def _keep(self, moment: str, snapshot: Snapshot | None) -> None:
-        if snapshot is not None:
-            self.taken[moment] = snapshot
-            self.folder.write_scrape(self.key, moment, snapshot.body)
+    def _keep(self, moment: str, snapshot: Snapshot) -> None:
+        self.taken[moment] = snapshot
+        self.folder.write_scrape(self.key, moment, snapshot.body)
 
     def _delta(self, before: str, after: str) -> CounterDelta | None:
         first, last = self.taken.get(before), self.taken.get(after)

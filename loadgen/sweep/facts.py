@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.load.shape import LoadResult
 from loadgen.load.summary import distribution
+from loadgen.load.window import tokens_per_event
 from loadgen.metrics.model import CounterDelta, GaugeSummary
 from loadgen.store.model import CellKey, CellResult
 
@@ -66,16 +67,10 @@ def cell_result(
 
 
 def tokens_per_bin(records: Iterable[RequestRecord], opened: float, closed: float) -> list[float]:
-    """Output tokens in each whole half second of the window; a request's tokens are spread evenly over its chunks
-    where the server does not say how many each one held.
-    """
+    """Output tokens in each whole half second of the window."""
     bins = [0.0] * int((closed - opened) / BIN_S)
     for record in records:
-        times = record.chunk_times_s
-        if not times:
-            continue
-        tokens = record.chunk_tokens or (record.output_tokens / len(times),) * len(times)
-        for time_s, count in zip(times, tokens, strict=False):
+        for time_s, count in zip(record.chunk_times_s, tokens_per_event(record), strict=True):
             index = int((time_s - opened) // BIN_S)
             if 0 <= index < len(bins):
                 bins[index] += count

@@ -55,5 +55,6 @@ def test_a_cell_without_a_good_request_has_no_numbers_that_pose_as_latency() -> 
 
 
 def test_tokens_are_spread_over_half_seconds_by_chunk() -> None:
-    bins = tokens_per_bin([record(9.0, (9.9, 10.1, 10.6, 11.9), 8)], 10.0, 12.0)
+    bins = tokens_per_bin([record(9.0, (9.9, 10.1, 10.6, 11.9), 7)], 10.0, 12.0)
+    # The first event holds one token, the other three share six.
     assert bins == [2.0, 2.0, 0.0, 2.0]
