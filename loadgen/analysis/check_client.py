@@ -2,34 +2,35 @@
 
 from loadgen.analysis.check_context import CellContext, void, warn
 from loadgen.analysis.model import Check
+from loadgen.load.health import CPU_LIMIT, LAG_LIMIT_S, LAG_PERIOD_S, ZERO_GAP_LIMIT
 from loadgen.store.model import CellResult
 
-LOOP_LAG_S = 0.010
-"""vllm#39963, case C57: from 10 ms of event-loop lag on the client's times are not the server's."""
 LAG_SHARE_OF_GAP = 0.10
 """A lag below a tenth of the gap between two chunks is not seen in a slow server's figures (CPU vLLM: 100 ms gaps)."""
-CPU_SHARE = 0.90
-"""Case C57: a core that is 90 % busy is a queue."""
+FEW_SAMPLES = 100
+"""Below that many lag samples their p99 is the single worst one …"""
+WORST_FACTOR = 3.0
+"""… so that one pause of the machine must not void a short window: only a lag over three limits does."""
 REACHED_SHARE = 0.90
 """Cases C45 and C47: below 90 % of the wanted requests in flight the level is another one."""
 SUCCESS_SHARE = 0.95
 """Case C44: a level with less success is not used for break-even or capacity."""
 LOCKSTEP = 0.5
 """From half-way between spread evenly (0) and all at once (1) prefills come in bursts."""
-ZERO_GAP_SHARE = 0.20
-"""Case C08: more events than that in one network read means buffering on the way."""
 ESTIMATED_SHARE = 0.05
 """Case C12: requests whose tokens were counted from events, which undercount under speculation."""
 
 
 def client_bound(cell: CellResult, _context: CellContext) -> Check | None:
     """The load generator itself was the bottleneck."""
-    limit = max(LOOP_LAG_S, LAG_SHARE_OF_GAP * (cell.chunk_gap_s.p50 or 0.0))
+    limit = max(LAG_LIMIT_S, LAG_SHARE_OF_GAP * (cell.chunk_gap_s.p50 or 0.0))
     lag, cpu = cell.client.loop_lag_p99_s, cell.client.cpu_share
-    if lag <= limit and cpu <= CPU_SHARE:
+    if lag <= limit and cpu <= CPU_LIMIT:
         return None
+    few = cell.window_s / LAG_PERIOD_S < FEW_SAMPLES
+    make = warn if cpu <= CPU_LIMIT and few and lag <= WORST_FACTOR * limit else void
     cause = f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of a core"
-    return void("client-bound", cause, "free the client's machine, or use --workers 2 or a second machine")
+    return make("client-bound", cause, "free the client's machine, or use --workers 2 or a second machine")
 
 
 def reached_concurrency(cell: CellResult, _context: CellContext) -> Check | None:
@@ -73,7 +74,7 @@ def lockstep(cell: CellResult, _context: CellContext) -> Check | None:
 
 def coalesced_chunks(cell: CellResult, _context: CellContext) -> Check | None:
     """Events are bundled on the way: chunk gaps say nothing."""
-    if cell.client.zero_gap_share <= ZERO_GAP_SHARE:
+    if cell.client.zero_gap_share <= ZERO_GAP_LIMIT:
         return None
     cause = f"{cell.client.zero_gap_share:.0%} of the events came in the same read as the one before"
     return warn("coalesced-chunks", cause, "take the proxy out of the way; TPOT and tokens/s hold, chunk gaps do not")

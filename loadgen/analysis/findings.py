@@ -7,6 +7,7 @@ from loadgen.analysis.answer import answer
 from loadgen.analysis.breakeven import find_break_even
 from loadgen.analysis.check_run import run_checks
 from loadgen.analysis.checks import JudgedPair, contexts_of, judge
+from loadgen.analysis.explain import explain
 from loadgen.analysis.levels import level_finding, level_stat
 from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding
 from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
@@ -60,7 +61,7 @@ def _profile(pairing: Pairing, judged: Sequence[JudgedPair], manifest: Manifest)
     return ProfileFinding(
         profile=pairing.profile,
         method=manifest.methods.get(pairing.profile, "none"),
-        levels=tuple(level_finding(level, found) for level, found in by_level.items()),
+        levels=explain([(level_finding(level, found), valid[level]) for level, found in by_level.items()]),
         break_even={measure.name: _break_even(valid, measure, quick=manifest.quick) for measure in BREAK_EVEN_MEASURES},
     )
 

@@ -28,6 +28,35 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """Why a level gains or loses. The parts of ln speed-up add up to `log_speedup` exactly (docs/method.md, part 5)."""
+
+    log_speedup: float
+    """ln of the client's speed-up in output tokens/s, over the pooled valid pairs."""
+    acceptance: float
+    """ln(1 + accepted / drafts): what acceptance would give if every step had a draft."""
+    coverage: float
+    """What steps without a draft take away from that (at most 0, but for counter bias)."""
+    step_rate: float
+    """ln ratio of engine steps per second: the cost of drafting and verifying."""
+    batch: float
+    """ln ratio of requests decoded per step."""
+    first_tokens: float
+    """ln ratio of all tokens to decoded ones: requests' first tokens come from prefill."""
+    residual: float
+    """Client's ratio against the server's: window edges and delivery."""
+    step_time_s: float
+    baseline_step_time_s: float
+    break_even_tokens_per_step: float
+    """Tokens per step at which this level would break even, all else equal: L*."""
+    naive_speedup: float
+    """Tokens per step / the step-time ratio of the lowest level: what low load would promise here."""
+    regime: str
+    """`memory-bound`, `between`, `compute-bound`, or `unknown`."""
+    sentence: str
+
+
+@dataclass(frozen=True)
 class LevelFinding:
     """One profile at one level, against the baseline."""
 
@@ -65,6 +94,7 @@ class LevelFinding:
     drafts: float | None = None
     accepted_tokens: float | None = None
     draft_tokens: float | None = None
+    explanation: Explanation | None = None
 
 
 class BreakEvenStatus(StrEnum):

@@ -48,7 +48,7 @@ def sure_signs(levels: Sequence[LevelStat]) -> Signs:
     if not tested:
         return Signs(_indicative(levels), indicative=True)
     signs = {stat.level: 0 for stat in levels}
-    spreads = moderated([Spread(stat.sd**2, stat.n - 1) for stat in tested if stat.sd is not None])
+    spreads = moderated([Spread(stat.level, stat.sd**2, stat.n - 1) for stat in tested if stat.sd is not None])
     ranked = sorted(
         ((p_value(stat, spread), stat) for stat, spread in zip(tested, spreads, strict=True)),
         key=lambda pair: (pair[0], pair[1].level),
