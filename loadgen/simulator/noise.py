@@ -23,6 +23,8 @@ class Noise:
     """Model drafts: prompts differ in their acceptance rate."""
     first_request: bool = False
     """The first request, and the first drafts, compile kernels."""
+    flip_share: float = 0.0
+    """Share of near ties at which another batch shape takes the second token (vllm#41758)."""
     seed: int = 0
     """Another seed is another server start."""
 

@@ -150,6 +150,16 @@ class TextModel:
         return Continuation(prompt, root, tokens, tokens, len(tokens), offset=len(begun))
 
 
+def with_flips(model: TextModel, answer: Continuation, share: float, salt: str) -> Continuation:
+    """The answer of an engine that takes the second token at a `share` of near ties; `salt` names the engine."""
+    at = 0
+    while at < answer.natural_length:
+        if answer.is_near_tie(at) and uniform(key_of(answer.key, "flip", salt, at)) < share:
+            answer = model.flipped(answer, at)
+        at += 1
+    return answer
+
+
 def _branch(intent: Intent, root: int, answer: list[int], at: int, token: int) -> list[int]:
     """The answer after `token` stands at position `at` instead of what the model preferred there."""
     other = compose(intent, key_of(root, "branch", at, token))
