@@ -3,13 +3,10 @@
 import asyncio
 from typing import cast
 
-import httptools
-
 from loadgen.clock import now_s
 from loadgen.load.arrivals import End
 from loadgen.load.exchange import HIGH_WATER, LOW_WATER, MAX_CAPTURE, Exchange
-
-MAX_HEAD = 64 * 1024
+from loadgen.load.http1 import ResponseParser
 
 
 class Connection(asyncio.Protocol):
@@ -20,27 +17,14 @@ class Connection(asyncio.Protocol):
         self.idle_since_s = 0.0
         self.used = False
         """True once a response was completed on it: only then may a loss be the keep-alive race."""
-        self._transport: asyncio.Transport | None = None
-        self._exchange: Exchange | None = None
-        self._parser: httptools.HttpResponseParser | None = None
-        self._headers: list[tuple[bytes, bytes]] = []
-        self._reason = b""
-        self._parts: list[bytes] = []
-        self._head_size = 0
-        self._head_done = False
-        self._close_delimited = False
-        self._no_body = False
-        self._complete = False
-        self._keep_alive = False
-        self._surplus = False
-        self._paused = False
         self.reusable = False
         """True if the last response ended cleanly and both sides keep the connection."""
-
-    @property
-    def reason(self) -> bytes:
-        """The reason phrase of the current response."""
-        return self._reason
+        self.reason = b""
+        """The reason phrase of the last response."""
+        self._transport: asyncio.Transport | None = None
+        self._exchange: Exchange | None = None
+        self._parser: ResponseParser | None = None
+        self._paused = False
 
     def send(self, exchange: Exchange, data: bytes, *, no_body: bool = False) -> None:
         """Writes one request; the exchange gets what comes back. `no_body`: a HEAD request."""
@@ -49,11 +33,8 @@ class Connection(asyncio.Protocol):
             exchange.finish(End.CLOSED, now_s(), "the connection was closed before the request was written")
             return
         self._exchange = exchange
-        self._parser = httptools.HttpResponseParser(self)
-        self._headers, self._reason = [], b""
-        self._head_size, self._head_done, self._complete = 0, False, False
-        self._no_body, self.reusable = no_body, False
-        self._keep_alive, self._surplus = False, False
+        self._parser = ResponseParser(no_body=no_body)
+        self.reusable = False
         exchange.started(now_s())
         transport.write(data)
 
@@ -66,14 +47,11 @@ class Connection(asyncio.Protocol):
 
     def resume(self) -> None:
         """Reads on once a streamed response's queue has drained."""
-        exchange = self._exchange
         if self._paused and self._transport is not None and not self.closed:
-            if exchange is not None and exchange.buffered > LOW_WATER:
+            if self._exchange is not None and self._exchange.buffered > LOW_WATER:
                 return
             self._paused = False
             self._transport.resume_reading()
-
-    # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
@@ -81,38 +59,38 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Stamps, parses, hands on."""
+        """Called by the loop: stamps, parses, hands on."""
         at_s = now_s()
-        exchange = self._exchange
-        if exchange is None or exchange.done or self._parser is None:
+        exchange, parser = self._exchange, self._parser
+        if exchange is None or exchange.done or parser is None:
             self.abort()  # bytes that nobody asked for: the connection cannot be trusted
             return
         exchange.last_s = at_s
         if exchange.arrivals.first_byte_s is None:
             exchange.arrivals.first_byte_s = at_s
             exchange.watch()
-        if not self._head_done:
-            self._head_size += len(data)
         try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(exchange, at_s, f"not valid HTTP/1.1: {error}")
+            body = parser.feed(data)
+        except ValueError as error:
+            self._fail(exchange, at_s, str(error))
             return
-        parts = self._parts
-        if parts:
-            exchange.block(at_s, parts[0] if len(parts) == 1 else b"".join(parts))
-            parts.clear()
-        if self._complete:
-            self._finish(exchange, at_s)
-        elif not exchange.capture and exchange.buffered > HIGH_WATER:
+        if exchange.arrivals.status is None and parser.status is not None:
+            self.reason = parser.reason
+            exchange.head(parser.status, parser.headers)
+        if body:
+            exchange.block(at_s, body)
+        if parser.complete:
+            self._finish(exchange, parser, at_s)
+        elif exchange.capture:
+            if exchange.arrivals.size > MAX_CAPTURE:
+                self._fail(exchange, at_s, f"the body is longer than {MAX_CAPTURE} bytes")
+        elif exchange.buffered > HIGH_WATER:
             self._pause()
-        elif not self._head_done and self._head_size > MAX_HEAD:
-            self._fail(exchange, at_s, f"the response's head is longer than {MAX_HEAD} bytes")
-        elif exchange.capture and exchange.arrivals.size > MAX_CAPTURE:
-            self._fail(exchange, at_s, f"the body is longer than {MAX_CAPTURE} bytes")
 
     def eof_received(self) -> bool:
-        """The server has closed its side: the end of a close-delimited body, else a break. False closes ours."""
+        """Called by the loop when the server closed its side: the end of a close-delimited body, else a break. False
+        closes ours too.
+        """
         self._lost(None)
         return False
 
@@ -121,57 +99,9 @@ class Connection(asyncio.Protocol):
         self._lost(exc)
         self.closed = True
 
-    # -- httptools callbacks
-
-    def on_status(self, status: bytes) -> None:
-        """Reason phrase, perhaps in pieces."""
-        if not self._complete:
-            self._reason += status
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """One header (a trailer after the body is dropped)."""
-        if not self._head_done:
-            self._headers.append((name, value))
-
-    def on_headers_complete(self) -> None:
-        """The head is whole; an interim 1xx head is dropped, a second response nobody asked for too."""
-        if self._parser is None or self._exchange is None:
-            return
-        if self._complete:
-            self._surplus = True
-            return
-        status = self._parser.get_status_code()
-        if 100 <= status < 200:
-            return
-        self._head_done = True
-        arrivals = self._exchange.arrivals
-        arrivals.status, arrivals.headers = status, self._headers
-        names = {name.lower() for name, _ in self._headers}
-        has_body = not self._no_body and status not in (204, 304)
-        self._close_delimited = has_body and not names & {b"content-length", b"transfer-encoding"}
-        # asked here: llhttp forgets the answer once the message is complete
-        self._keep_alive = self._parser.should_keep_alive() and not self._close_delimited
-        if self._no_body:
-            self._complete = True
-        self._exchange.head()
-
-    def on_body(self, body: bytes) -> None:
-        """Body bytes without chunk framing."""
-        if not self._complete:
-            self._parts.append(body)
-
-    def on_message_complete(self) -> None:
-        """The response has ended, unless it was an interim one."""
-        if self._head_done:
-            self._complete = True
-        else:
-            self._headers, self._reason = [], b""
-
-    # -- ends
-
-    def _finish(self, exchange: Exchange, at_s: float) -> None:
+    def _finish(self, exchange: Exchange, parser: ResponseParser, at_s: float) -> None:
         self._exchange, self._parser = None, None
-        self.reusable = self._keep_alive and not self._surplus and not self.closed and not self._no_body
+        self.reusable = parser.keep_alive and not parser.surplus and not self.closed
         self.used = True
         exchange.finish(End.COMPLETE, at_s)
 
@@ -185,7 +115,7 @@ class Connection(asyncio.Protocol):
         if exchange is None or exchange.done:
             return
         at_s = now_s()
-        if self._head_done and self._close_delimited and exc is None:
+        if self._parser is not None and self._parser.close_delimited and exc is None:
             exchange.finish(End.COMPLETE, at_s)
         else:
             what = f"{type(exc).__name__}: {exc}" if exc else "the server closed the connection"

@@ -65,8 +65,9 @@ class Exchange:
         self.arrivals.attempts += 1
         self.watch()
 
-    def head(self) -> None:
+    def head(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """The response's head is known."""
+        self.arrivals.status, self.arrivals.headers = status, headers
         if not self.capture:
             self.wake()
 
