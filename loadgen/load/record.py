@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 
 class Outcome(StrEnum):
@@ -96,7 +97,7 @@ class RequestRecord:
     @property
     def chunk_gaps_s(self) -> tuple[float, ...]:
         """Times between neighbouring token-bearing events; the TTFT is not among them (case C25)."""
-        return tuple(b - a for a, b in zip(self.chunk_times_s, self.chunk_times_s[1:], strict=False))
+        return tuple(after - before for before, after in pairwise(self.chunk_times_s))
 
     @property
     def ttft_from_schedule_s(self) -> float | None:

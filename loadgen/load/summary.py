@@ -17,6 +17,11 @@ class Distribution:
     p99: float | None = None
     max: float | None = None
 
+    @property
+    def low_confidence_p99(self) -> bool:
+        """True below n = 100: such a p99 rests on interpolation with the largest value (case C32)."""
+        return self.n < 100
+
 
 def distribution(values: Iterable[float | None]) -> Distribution:
     """The distribution of the values that exist; None and non-finite ones are left out of n."""
