@@ -42,7 +42,7 @@ def slow_phase(cell: CellResult, _context: CellContext) -> Check | None:
     if all(slow[:SLOW_BINS]):
         cause = "the window began slowly: compilation or a cold start inside it"
         return warn("cold-start", cause, "use a longer warm-up; repeat the cell")
-    if any(all(slow[i : i + SLOW_BINS]) for i in range(len(slow) - SLOW_BINS)):
+    if any(all(slow[i : i + SLOW_BINS]) for i in range(len(slow) - SLOW_BINS + 1)):
         cause = f"the token rate fell below {SLOW_BIN:.0%} of its median for a second or more"
         return warn(
             "slow-phase", cause, "repeat the cell; it is kept, for leaving slow phases out would bend the result"

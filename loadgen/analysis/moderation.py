@@ -40,8 +40,8 @@ def moderated(spreads: Sequence[Spread]) -> tuple[Spread, ...]:
     """Each level's variance drawn towards what all levels say, in the order given.
 
     s̃² = (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom. s₀² is the line through ln s² over log2 of the
-    level, d₀ (at most 6) follows from the scatter around it. Fewer than three levels, or levels without any spread, come back
-    as they are, and so does a level that stands out.
+    level, d₀ (at most 6) follows from the scatter around it. Fewer than three levels, levels without any
+    spread, and a level that stands out come back as they are.
     """
     median = float(np.median([spread.variance for spread in spreads])) if spreads else 0.0
     if len(spreads) < MIN_LEVELS or median <= 0:
