@@ -1,15 +1,15 @@
 """Brings a text to a wanted number of tokens by adding or leaving out whole units."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from loadgen.errors import UsageError
 from loadgen.workloads.base import TokenCounter
 
 TOLERANCE = 0.05
 _AIM = 0.015
-_ROUNDS = 8
-_MISSES = 60
+_ROUNDS = 6
+_LOOK_AHEAD = 40
 
 
 @dataclass(frozen=True)
@@ -20,46 +20,62 @@ class Draft:
     render: Callable[[Sequence[str]], str]
 
 
-def fit(draft: Draft, wanted: int, count_tokens: TokenCounter, name: str) -> str:
-    """The draft's text with `wanted` tokens, within 5 %; UsageError if its fixed part alone is longer.
+@dataclass(frozen=True)
+class Fitted:
+    """A text, and how far from the wanted length it is."""
+
+    text: str
+    tokens: int
+    wanted: int
+
+    @property
+    def miss(self) -> int:
+        """Tokens too many or too few."""
+        return abs(self.wanted - self.tokens)
+
+    @property
+    def good(self) -> bool:
+        """True within 5 % (one token for very short prompts)."""
+        return self.miss <= max(self.wanted * TOLERANCE, 1)
+
+
+def fit(draft: Draft, wanted: int, count_tokens: TokenCounter) -> Fitted:
+    """The draft's text nearest to `wanted` tokens that a few tries find.
 
     Units are chosen by their share of characters and the whole text is counted after each try, so that a counter that
     asks a server is called a few times a prompt, not once a unit.
     """
-    bare = draft.render(())
-    bare_tokens = count_tokens(bare)
-    if bare_tokens > wanted * (1 + TOLERANCE):
-        raise UsageError(
-            f"{name} cannot make a prompt of {wanted} tokens, since its shortest here has {bare_tokens}; "
-            "ask for more input tokens"
-        )
-    chars_per_token = len(bare) / max(bare_tokens, 1)
-    room = (wanted - bare_tokens) * chars_per_token
-    best, best_miss = bare, wanted - bare_tokens
+    text = draft.render(())
+    best = Fitted(text, count_tokens(text), wanted)
+    chars_per_token = len(text) / max(best.tokens, 1)
+    room = (wanted - best.tokens) * chars_per_token
     for _ in range(_ROUNDS):
-        if abs(best_miss) <= wanted * _AIM:
+        if best.miss <= wanted * _AIM or room <= 0:
             break
         text = draft.render(_take(draft.units(), room))
-        tokens = count_tokens(text)
-        if abs(wanted - tokens) < abs(best_miss):
-            best, best_miss = text, wanted - tokens
-        chars_per_token = len(text) / max(tokens, 1)
-        room += (wanted - tokens) * chars_per_token
-    if abs(best_miss) > max(wanted * TOLERANCE, 1):
-        raise UsageError(f"{name} cannot meet {wanted} input tokens within 5 % ({best_miss:+d} missing); ask for more")
+        found = Fitted(text, count_tokens(text), wanted)
+        best = min(best, found, key=lambda fitted: fitted.miss)
+        chars_per_token = len(text) / max(found.tokens, 1)
+        room += (wanted - found.tokens) * chars_per_token
     return best
 
 
-def _take(units: Iterable[str], room: float) -> list[str]:
-    """Units in their order until `room` characters are full; too long ones are passed over, up to a limit."""
+def _take(units: Iterator[str], room: float) -> list[str]:
+    """Units in their order while they fit; then from the next few those that fill what is left best."""
     taken: list[str] = []
-    misses = 0
     for unit in units:
-        if len(unit) + 1 <= room:
-            taken.append(unit)
-            room -= len(unit) + 1
-        else:
-            misses += 1
-        if room < 6 or misses > _MISSES:
+        if len(unit) + 1 > room:
+            pool = [unit, *islice(units, _LOOK_AHEAD)]
             break
+        taken.append(unit)
+        room -= len(unit) + 1
+    else:
+        return taken
+    while pool:
+        nearest = min(range(len(pool)), key=lambda index: abs(room - len(pool[index]) - 1))
+        size = len(pool[nearest]) + 1
+        if abs(room - size) >= abs(room):
+            break
+        taken.append(pool.pop(nearest))
+        room -= size
     return taken

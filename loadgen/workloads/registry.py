@@ -2,13 +2,30 @@
 
 from loadgen.errors import UsageError
 from loadgen.workloads.base import Workload
-from loadgen.workloads.chat import Chat
 from loadgen.workloads.code_edit import CodeEdit
+from loadgen.workloads.extract_json import ExtractJson
 from loadgen.workloads.hashing import prompts_sha256
+from loadgen.workloads.lab_l31 import LabL31
+from loadgen.workloads.mixed import Mixed
+from loadgen.workloads.open_question import Chat, Creative
+from loadgen.workloads.rag_quote import RagQuote
+from loadgen.workloads.random_tokens import RandomTokens
+from loadgen.workloads.source_text import Summarise, Translate
 
 __all__ = ["get_workload", "list_workloads", "prompts_sha256"]
 
-_BUILT_IN: tuple[Workload, ...] = (CodeEdit(), Chat())
+_BUILT_IN: tuple[Workload, ...] = (
+    CodeEdit(),
+    Chat(),
+    RagQuote(),
+    Summarise(),
+    ExtractJson(),
+    Creative(),
+    Translate(),
+    LabL31(),
+    Mixed(((CodeEdit(), 3), (Chat(), 3), (RagQuote(), 2), (Summarise(), 1), (ExtractJson(), 1))),
+    RandomTokens(),
+)
 
 
 def get_workload(name_or_path: str) -> Workload:

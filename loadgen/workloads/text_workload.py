@@ -4,9 +4,12 @@ import random
 from abc import ABC, abstractmethod
 from functools import cache
 
+from loadgen.errors import UsageError
 from loadgen.workloads.base import Message, Prompt, PromptRequest, TokenCounter
-from loadgen.workloads.fitting import Draft, fit
+from loadgen.workloads.fitting import Draft, Fitted, fit
 from loadgen.workloads.randomness import code_of, seeded
+
+_ATTEMPTS = 20
 
 
 class TextWorkload(ABC):
@@ -29,12 +32,27 @@ class TextWorkload(ABC):
         """The prompt with this index; `group` is the name of a blend that it belongs to."""
         key = request_key(request, group or self.name, index)
         wanted = request.input_tokens or self.default_input_tokens
-        draft = self.draft(code_of(*key), seeded(*key), wanted, count_tokens)
-        text = fit(draft, wanted, count_tokens, self.name)
+        text = self._fitted(key, wanted, count_tokens)
         return Prompt(
             prompt_id=prompt_id(request, group or self.name, wanted, index),
             max_tokens=request.max_tokens or self.default_max_tokens,
             messages=(Message("user", text),),
+        )
+
+    def _fitted(self, key: tuple[object, ...], wanted: int, count_tokens: TokenCounter) -> str:
+        """The prompt's text; a draw whose fixed parts do not suit the length is drawn anew, a few times."""
+        code = code_of(*key)
+        best: Fitted | None = None
+        for attempt in range(_ATTEMPTS):
+            draft = self.draft(code, seeded(*key, attempt), wanted, count_tokens)
+            found = fit(draft, wanted, count_tokens)
+            if found.good:
+                return found.text
+            best = found if best is None else min(best, found, key=lambda fitted: fitted.miss)
+        nearest = best.tokens if best else 0
+        raise UsageError(
+            f"workload {self.name} cannot make a prompt of {wanted} tokens within 5 %, the nearest has {nearest}; "
+            f"ask for {self.default_input_tokens} or more"
         )
 
     @abstractmethod
