@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from loadgen.analysis.model import ConditionFinding, LevelFinding
 from loadgen.report.traces import (
+    BASELINE_COLOUR,
     Figure,
     Series,
     band,
@@ -44,6 +45,11 @@ class Chart:
     figure: Figure
     wide: bool = False
 
+    @property
+    def many(self) -> bool:
+        """True if the legend needs several rows."""
+        return sum(bool(trace.get("showlegend", True)) for trace in self.figure["data"]) > 4
+
 
 def charts(condition: ConditionFinding, against: str) -> list[Chart]:
     """The charts of one condition, in reading order; charts without a single point are left out."""
@@ -54,7 +60,7 @@ def charts(condition: ConditionFinding, against: str) -> list[Chart]:
     made = [
         _speedup(series, levels),
         _throughput(series, levels, against),
-        _why(series, levels),
+        _why(series, levels) if len(series) <= 2 else _why_many(series),
         _acceptance(series, levels),
         _positions(series),
         _latency(series, levels, against, "tpot"),
@@ -81,8 +87,9 @@ def _speedup(series: list[Series], levels: list[int]) -> Chart:
             shapes += turn_shapes(one, low, centre, high)
             if len(series) <= 2:
                 words = f"{one.name} turns at<br>{crossing_words(centre, (low, high))}"
-                annotations.append(note(x_of(centre), words, len(annotations)))
-    layout = layout_of(levels, "speed-up over the baseline", {"ticksuffix": "×", "rangemode": "normal"})
+                side, edge = ("left", low) if crossing.direction == "down" else ("right", high)
+                annotations.append(note(x_of(edge), words, side, len(annotations)))
+    layout = layout_of(levels, "speed-up", {"ticksuffix": "×", "rangemode": "normal"})
     layout |= {"shapes": shapes, "annotations": annotations}
     shows = (
         "Output tokens per second, profile over baseline, with its 95 % interval. Above 1.0 speculation pays; "
@@ -119,6 +126,35 @@ def _why(series: list[Series], levels: list[int]) -> Chart:
     shows = (
         "Gain against cost: tokens per step (solid) and how much longer a step takes than the baseline's (dotted). "
         "Speculation pays while the gain stands above the cost."
+    )
+    return Chart("why", "Why it turns", shows, {"data": data, "layout": layout})
+
+
+def _why_many(series: list[Series]) -> Chart:
+    """The same for many profiles: cost across, gain up, and the diagonal where both are equal."""
+    data: list[Figure] = []
+    for one in series:
+        rows = [r for r in one.profile.levels if r.valid and finite(r.step_time_ratio) and finite(r.tokens_per_step)]
+        trace = trace_of(one)
+        trace["x"] = [r.step_time_ratio for r in rows]
+        trace["y"] = [r.tokens_per_step for r in rows]
+        trace["text"] = [
+            f"{r.concurrency} in flight: {fixed(r.tokens_per_step, 2)} tokens/step, "
+            f"step takes {ratio_of(r.step_time_ratio)} as long"
+            for r in rows
+        ]
+        data.append(trace)
+    ends = [value for trace in data for value in (*trace["x"], *trace["y"])]
+    layout = layout_of([1], "gain: tokens per step", {})
+    layout["xaxis"] = {"title": {"text": "cost: step time, profile / baseline"}}
+    layout["hovermode"] = "closest"
+    if ends:
+        low, high = min(ends), max(ends)
+        diagonal = {"type": "line", "x0": low, "y0": low, "x1": high, "y1": high}
+        layout["shapes"] = [diagonal | {"line": {"color": BASELINE_COLOUR, "width": 1.5, "dash": "dash"}}]
+    shows = (
+        "Gain against cost, a point a level: above the dashed diagonal a step yields more tokens than it costs time, "
+        "so speculation pays; growing load moves a profile to the right."
     )
     return Chart("why", "Why it turns", shows, {"data": data, "layout": layout})
 
@@ -197,7 +233,7 @@ def _pareto(series: list[Series], against: str) -> Chart:
     shows = (
         "The trade between all users and one: up is more throughput, right is a faster stream; each point is a level."
     )
-    return Chart("pareto", "Throughput against user speed", shows, {"data": data, "layout": layout})
+    return Chart("pareto", "Throughput against user speed", shows, {"data": data, "layout": layout}, wide=True)
 
 
 def pooled_positions(levels: Iterable[LevelFinding]) -> list[float]:

@@ -206,15 +206,17 @@ def turn_shapes(one: Series, low: float, centre: float, high: float) -> list[Fig
     ]
 
 
-def note(x: float, words: str, index: int) -> Figure:
-    """A label at the top of the chart, each further one a row lower."""
+def note(x: float, words: str, side: str, row: int) -> Figure:
+    """A label at the foot of the chart, left or right of x: under a falling curve the left foot is empty."""
     return {
         "x": x,
         "xref": "x",
-        "y": 1 - 0.13 * index,
+        "y": 0.02 + 0.14 * row,
         "yref": "paper",
-        "yanchor": "top",
-        "xanchor": "auto",
+        "yanchor": "bottom",
+        "xanchor": "right" if side == "left" else "left",
+        "xshift": -4 if side == "left" else 4,
+        "align": side,
         "showarrow": False,
         "text": words,
         "font": {"size": 12},
@@ -243,6 +245,13 @@ def layout_of(levels: list[int], y_title: str, y_axis: Figure) -> Figure:
         "yaxis": {"title": {"text": y_title}, **y_axis},
         "hovermode": "x unified",
         "margin": {"l": 58, "r": 14, "t": 14, "b": 46},
-        "legend": {"orientation": "h", "y": -0.24, "x": 0, "yanchor": "top"},
+        "legend": {
+            "orientation": "h",
+            "traceorder": "normal",  # grouped traces would take a row each
+            "x": 0,
+            "yref": "container",
+            "y": 0,
+            "yanchor": "bottom",
+        },
         "showlegend": True,
     }

@@ -21,7 +21,6 @@ from loadgen.report.words import (
     level_checks,
     level_state,
     levels_words,
-    number,
     ratio,
 )
 from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
@@ -124,16 +123,22 @@ def condition_views(findings: Findings, manifest: Manifest) -> list[ConditionVie
 
 def _condition_view(index: int, condition: ConditionFinding, against: str, manifest: Manifest) -> ConditionView:
     """A condition's charts, tables and sentences."""
-    profiles = []
-    for profile in condition.profiles:
-        turns = []
-        for measure, found in profile.break_even.items():
-            verdict, turn = _verdict(found)
-            words = f"{verdict} at {turn}" if found.crossings else ", ".join(p for p in (verdict, turn) if p)
-            turns.append((MEASURE_WORDS.get(measure, measure), words, found.sentence))
-        profiles.append(ProfileView(profile, manifest.num_speculative_tokens.get(profile.profile), tuple(turns)))
+    profiles = [
+        ProfileView(profile, manifest.num_speculative_tokens.get(profile.profile), turns(profile))
+        for profile in condition.profiles
+    ]
     title = condition_words(condition.condition)
     return ConditionView(f"c{index}", title, tuple(charts(condition, against)), tuple(profiles))
+
+
+def turns(profile: ProfileFinding) -> tuple[tuple[str, str, str], ...]:
+    """(measure, verdict with its crossings, sentence) of each break-even of a profile."""
+    rows = []
+    for measure, found in profile.break_even.items():
+        verdict, turn = _verdict(found)
+        words = f"{verdict} at {turn}" if found.crossings else ", ".join(part for part in (verdict, turn) if part)
+        rows.append((MEASURE_WORDS.get(measure, measure), words, found.sentence))
+    return tuple(rows)
 
 
 def check_views(findings: Findings) -> list[CheckView]:
@@ -154,15 +159,14 @@ def voided_levels(findings: Findings) -> int:
 
 def head_facts(findings: Findings, manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
     """The few facts that stand beside the answer."""
-    engine = f"{findings.engine} (simulated)" if findings.simulated else findings.engine
     facts = [
         ("Model", findings.model or "unknown"),
         ("vLLM", findings.vllm_version or "unknown"),
-        ("Engine", engine),
+        ("Engine", findings.engine),
         ("Against", findings.against),
         ("Repeats", f"{manifest.repeats} × {manifest.sessions} session{'s' if manifest.sessions > 1 else ''}"),
     ]
-    return [*facts, ("Cells", number(len(cells)))] if cells else facts
+    return [*facts, ("Cells", str(len(cells)))] if cells else facts
 
 
 def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:

@@ -39,7 +39,7 @@ def test_summary_has_the_published_fields(findings: Findings, manifest: Manifest
     assert found["levels"][0]["ci95"] == pytest.approx([1.39, 1.45])
     assert found["break_even"]["output_tokens_per_s"]["status"] == "found"
     assert found["break_even"]["output_tokens_per_s"]["crossings"][0]["direction"] == "down"
-    assert data["recommendation"]["value"] == [[1, 8, 4], [9, 12, 2], [13, 256, 0]]
+    assert data["recommendation"]["value"] == [[1, 8, 4], [9, 13, 2], [14, 256, 0]]
     assert data["conditions"][1]["profiles"]["ngram"]["levels"][-1]["checks"][0]["cure"]
 
 

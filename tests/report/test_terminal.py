@@ -32,7 +32,7 @@ def test_everything_stands_at_80_columns(findings: Findings, manifest: Manifest)
         "1.42× 1.39–1.45",
         "SIMULATED",
         findings.answer,
-        "num_speculative_tokens_per_batch_size: [[1,8,4],[9,12,2],[13,256,0]]",
+        "num_speculative_tokens_per_batch_size: [[1,8,4],[9,13,2],[14,256,0]]",
         "void client-bound (ngram, level 32)",
         "Give loadgen a free core or lower the level.",
         "reset-counters (run)",

@@ -21,14 +21,18 @@
 
   function themed(layout) {
     const { text, grid, card } = theme();
-    const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
+    const look = { gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
+    const axis = (own) => Object.assign({}, look, own, {
+      title: Object.assign({ standoff: 10, font: { size: 13, color: text } }, own.title),
+    });
     return Object.assign({}, layout, {
+      annotations: (layout.annotations || []).map((note) => Object.assign({ bgcolor: card, borderpad: 3 }, note)),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: text },
       hoverlabel: { bgcolor: card, bordercolor: grid, font: { color: text } },
-      xaxis: Object.assign({}, axis, layout.xaxis),
-      yaxis: Object.assign({}, axis, layout.yaxis),
+      xaxis: axis(layout.xaxis),
+      yaxis: axis(layout.yaxis),
     });
   }
 

@@ -1,0 +1,133 @@
+"""report.md: the answer first, for pull requests and wikis."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
+from loadgen.report import view
+from loadgen.report.columns import CHECKS, COLUMNS
+from loadgen.report.words import clean, compact, condition_words, headline_caveat
+from loadgen.store.model import CellResult, Manifest, ServerFacts
+
+# Markdown's own marks, HTML's, the table's pipe, and @ and # which forges turn into mentions and links.
+SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&@!$])")
+WEB_ADDRESS = re.compile(r"(https?|ftp)(:)(?=//)|(www)(\.)", re.IGNORECASE)
+
+
+def escape(text: object) -> str:
+    """The text on one line with every mark escaped, so that it stays text in a table cell too (C102)."""
+    escaped = SPECIAL.sub(r"\\\1", clean(text)).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return WEB_ADDRESS.sub(lambda m: f"{m[1] or m[3]}\\{m[2] or m[4]}", escaped).replace("\\@", "@\u200b")
+
+
+def code(text: object) -> str:
+    """The text as an inline code span, whatever back-ticks it holds; not for table cells."""
+    cleaned = clean(text)
+    fence = "`" * (max((len(run) for run in re.findall("`+", cleaned)), default=0) + 1)
+    pad = " " if cleaned.startswith("`") or cleaned.endswith("`") or not cleaned else ""
+    return f"{fence}{pad}{cleaned}{pad}{fence}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """A Markdown table; columns in `left` are left-aligned, the others right. Cells come escaped."""
+    rule = [":--" if i in left else "--:" for i in range(len(header))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, rule, *rows))
+
+
+def render_markdown(
+    findings: Findings, manifest: Manifest, cells: Sequence[CellResult] = (), servers: Sequence[ServerFacts] = ()
+) -> str:
+    """The whole report as Markdown text."""
+    parts: list[str] = [*_answer(findings), *_glance(findings)]
+    for condition in findings.conditions:
+        parts += list(_condition(condition, findings, manifest))
+    parts += [*_checks(findings), *_how(findings, manifest, cells, servers)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _answer(findings: Findings) -> Iterator[str]:
+    """The answer, what weakens it, and what to set."""
+    yield f"# {escape(findings.answer)}"
+    if findings.simulated:
+        yield "**SIMULATED**: these figures come from a simulator, not from hardware."
+    caveat = headline_caveat(findings)
+    if caveat:
+        yield f"*{caveat}*"
+    advice = findings.recommendation
+    if advice is not None:
+        verdict = {True: "re-measured: holds", False: "re-measured: does not hold", None: "not re-measured yet"}
+        yield f"Set {code(f'{advice.setting}: {compact(advice.value)}')} ({verdict[advice.verified]})."
+        yield f"{escape(advice.why)} Holds for {escape(advice.holds_for)}."
+
+
+def _glance(findings: Findings) -> Iterator[str]:
+    """Speed-ups of all profiles, a column a level."""
+    rows = view.glance(findings)
+    if not rows:
+        return
+    header = ["condition", "profile", *map(str, view.glance_levels(findings)), "verdict"]
+    body = [
+        [
+            escape(row.condition),
+            escape(row.profile),
+            *(f"**{cell.text}**" if cell.tone == "gain" else cell.text for cell in row.cells),
+            f"{row.verdict} {row.turn}".strip(),
+        ]
+        for row in rows
+    ]
+    yield "## Speed-up by requests in flight"
+    yield table(header, body, left=(0, 1, len(header) - 1))
+    yield "Bold: the whole 95 % interval lies above 1."
+
+
+def _condition(condition: ConditionFinding, findings: Findings, manifest: Manifest) -> Iterator[str]:
+    """A table per profile, with where it turns."""
+    yield f"## {escape(condition_words(condition.condition))}"
+    for profile in condition.profiles:
+        k = manifest.num_speculative_tokens.get(profile.profile)
+        depth = f" (K = {k})" if k else ""
+        yield f"### {escape(profile.profile)}{depth} against {escape(findings.against)}"
+        turns = [f"- {escape(measure)}: {words}. {escape(text)}" for measure, words, text in view.turns(profile)]
+        if turns:
+            yield "\n".join(turns)
+        yield _levels(profile) if profile.levels else "No level was measured."
+
+
+def _levels(profile: ProfileFinding) -> str:
+    """The profile's levels as a table."""
+    columns = [*COLUMNS, CHECKS]
+    rows = [[escape(column.text(level)) for column in columns] for level in profile.levels]
+    return table([escape(column.header) for column in columns], rows, left=(len(columns) - 1,))
+
+
+def _checks(findings: Findings) -> Iterator[str]:
+    """The checks that spoke."""
+    yield "## Checks"
+    checks = view.check_views(findings)
+    if not checks:
+        yield "No check spoke: every cell carries its verdict."
+        return
+    yield "\n".join(
+        f"- **{escape(item.check.name)}** ({'void' if item.check.voids else 'warning'}; {escape(item.where)}): "
+        f"{escape(item.check.cause)} {escape(item.check.cure)}"
+        for item in checks
+    )
+
+
+def _how(
+    findings: Findings, manifest: Manifest, cells: Sequence[CellResult], servers: Sequence[ServerFacts]
+) -> Iterator[str]:
+    """How it was measured, and how to repeat it."""
+    yield "## How it was measured"
+    yield f"To repeat it: {code(view.command(manifest.argv))}"
+    facts = [*view.head_facts(findings, manifest, ()), *view.how_facts(manifest, cells)]
+    facts += [(f"Prompts, {name}", f"{digest} ({words})") for name, digest, words in view.prompt_hashes(cells)]
+    # Head and body both name the engine and the repeats; the longer one wins.
+    yield table(("what", "value"), [(escape(name), escape(value)) for name, value in dict(facts).items()], left=(0, 1))
+    differing = [(name, values) for name, values, differ in view.effective_rows(servers) if differ]
+    if differing:
+        header = ["effective setting", *(escape(server.profile) for server in servers)]
+        rows = [[escape(name), *map(escape, values)] for name, values in differing]
+        yield "Where the servers differ:\n\n" + table(header, rows, left=range(len(header)))
+    if findings.notes:
+        yield "\n".join(f"- {escape(note)}" for note in findings.notes)

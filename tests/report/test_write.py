@@ -1,0 +1,52 @@
+"""All reports of a run, each whole or not there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from loadgen.analysis.model import Findings
+from loadgen.errors import UsageError
+from loadgen.report.write import write_reports, write_whole
+from loadgen.store.model import CellResult, Manifest, ServerFacts
+
+
+def test_four_files_and_nothing_else(
+    tmp_path: Path,
+    findings: Findings,
+    manifest: Manifest,
+    cells: tuple[CellResult, ...],
+    servers: tuple[ServerFacts, ...],
+) -> None:
+    written = write_reports(tmp_path, findings, manifest, cells, servers)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(written)
+    assert sorted(written) == ["cells.csv", "report.html", "report.md", "summary.json"]
+    assert json.loads(written["summary.json"].read_text())["run_id"] == findings.run_id
+    write_reports(tmp_path, findings, manifest, cells, servers)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_hostile_text_is_written_as_utf8(
+    tmp_path: Path, hostile_findings: Findings, manifest: Manifest, cells: tuple[CellResult, ...]
+) -> None:
+    for path in write_reports(tmp_path, hostile_findings, manifest, cells, ()).values():
+        path.read_text(encoding="utf-8")
+
+
+def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"Cannot write .*; free space or give another folder\."):
+        write_whole(tmp_path / "missing" / "x.txt", "x")
+
+
+def test_what_stood_there_stays_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.md"
+    write_whole(path, "old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(UsageError, match="No space left"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
