@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from loadgen.load.record import RequestRecord
 
@@ -22,6 +23,42 @@ class ClosedLoop:
     settle_s: float = 0.0
     spread_s: float | None = None
     """Workers start spread over this time; None takes one request duration as the warm-up saw it."""
+
+
+class Arrival(StrEnum):
+    """How open-loop starts are spaced."""
+
+    CONSTANT = "constant"
+    POISSON = "poisson"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of an open loop at one rate; rate 0 is a pause."""
+
+    duration_s: float
+    rate_per_s: float
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """Starts follow a schedule, whatever the server does. Either `stages` (a constant rate is one stage) or `trace`.
+
+    The window opens `settle_s` after the beginning and closes when the schedule is over; requests in flight finish.
+    """
+
+    stages: tuple[Stage, ...] = ()
+    arrival: Arrival = Arrival.POISSON
+    trace_s: tuple[float, ...] = ()
+    """Arrival times of a trace in seconds; the first one is the beginning."""
+    trace_speed: float = 1.0
+    """2 replays a trace in half its time."""
+    max_concurrency: int = 256
+    """Requests beyond it wait in the client; that wait is `queued_s`, and stands in the times from the schedule."""
+    max_starts_per_s: int | None = None
+    """Guards a server against the burst of overdue starts after a stall; None lets them go at once."""
+    settle_s: float = 0.0
+    seed: int = 0
 
 
 @dataclass(frozen=True)
