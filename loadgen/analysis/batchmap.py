@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from loadgen.analysis.model import LevelFinding
 
 
-def batch_at(levels: Sequence[LevelFinding], concurrency: float) -> float:
-    """Requests per engine step of the speculating server at a concurrency.
+def batches_of(levels: Sequence[LevelFinding]) -> tuple[tuple[int, float | None], ...]:
+    """(concurrency, batch) of measured levels."""
+    return tuple((level.concurrency, level.batch) for level in levels)
+
+
+def batch_at(levels: Sequence[tuple[int, float | None]], concurrency: float) -> float:
+    """Requests per engine step of the speculating server at a concurrency, from (concurrency, batch) of its levels.
 
     Linear in log–log between the measured levels, with the end segments' batch share kept beyond them; a level without
     a known batch is left out, and without any the batch is the concurrency.
     """
-    known = [(level.concurrency, level.batch) for level in levels if level.batch is not None and level.batch > 0]
+    known = sorted((at, batch) for at, batch in levels if batch is not None and batch > 0)
     if not known:
         return concurrency
     below = [point for point in known if point[0] <= concurrency]

@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadgen.analysis.answer import best_gain, label
-from loadgen.analysis.batchmap import batch_at
-from loadgen.analysis.capability import Ability, ability
+from loadgen.analysis.batchmap import batch_at, batches_of
+from loadgen.analysis.capability import OLD_SWITCH, TWO_POOLS, Ability, ability
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
 from loadgen.store.model import Condition
 
 OFF = "speculative-config"
 STATIC = "num_speculative_tokens"
-SCHEDULE = "num_speculative_tokens_per_batch_size"
-TWO_POOLS = "two_pools"
-OLD_SWITCH = "disable_by_batch_size"
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def ranges_of(finding: ProfileFinding, k: int, max_num_seqs: int | None) -> list
     ranges: list[tuple[int, int, int]] = []
     first = 1
     for crossing in crossings:
-        last = int(batch_at(finding.levels, crossing.concurrency))
+        last = int(batch_at(batches_of(finding.levels), crossing.concurrency))
         if last >= first:
             ranges.append((first, last, k if pays else 0))
             first = last + 1

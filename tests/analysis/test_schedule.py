@@ -1,0 +1,113 @@
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from loadgen.analysis.batchmap import batch_at
+from loadgen.analysis.findings import analyse
+from loadgen.analysis.schedule import Choice, Rung, Schedule, make_schedule, rungs
+from loadgen.analysis.schedule_advice import recommend_schedule
+from loadgen.profiles.schedule import parse_schedule, schedule_lookup
+
+LEVELS = (1, 2, 4, 8, 16, 32, 64, 128)
+# reference/h200.md, the 8B-shaped model.
+H200_K3 = dict(zip(LEVELS, (1.63, 1.52, 1.51, 1.47, 1.35, 1.35, 1.10, 0.63), strict=True))
+H200_K1 = dict(zip(LEVELS, (1.18, 1.18, 1.11, 1.18, 1.09, 1.08, 0.97, 0.86), strict=True))
+H200_DYNAMIC = dict(zip(LEVELS, (0.93, 1.03, 0.63, 1.15, 0.91, 1.08, 0.77, 0.79), strict=True))
+
+
+def curve(speedups: Mapping[int, float], error: float | None = 0.005, share: float = 1.0) -> list[Rung]:
+    return [Rung(level, math.log(ratio), error, level * share) for level, ratio in speedups.items()]
+
+
+def made(ladder: Mapping[int, Mapping[int, float]], **options: Any) -> Schedule:
+    found = make_schedule({k: curve(speedups) for k, speedups in ladder.items()}, max_num_seqs=256, **options)
+    assert found is not None
+    return found
+
+
+def test_the_best_k_per_batch_merged_in_vllms_form() -> None:
+    found = made({4: {1: 2.0, 8: 1.5, 32: 0.9}, 2: {1: 1.6, 8: 1.45, 32: 1.2}})
+    # ln(1.5/1.45) against ln(0.9/1.2): 10.5 % of the way from 8 to 32 in log2, so 9.26.
+    assert found.ranges == ((1, 9, 4), (10, 256, 2))
+    assert found.choice is Choice.SCHEDULE
+    assert parse_schedule(found.ranges) == found.ranges
+    lookup = schedule_lookup(found.ranges, max_k=4, max_num_seqs=256)
+    assert (lookup[9], lookup[10], lookup[256]) == (4, 2, 2)
+
+
+def test_speculation_goes_off_where_nothing_gains() -> None:
+    found = made({3: H200_K3, 1: H200_K1})
+    assert found.ranges == ((1, 72, 3), (73, 256, 0))
+    assert found.static_k == 3
+    assert not found.zero_measured
+
+
+def test_edges_are_requests_per_step_not_requests_in_flight() -> None:
+    ladder = {4: curve({1: 2.0, 8: 1.5, 32: 0.5}, share=0.75)}
+    found = make_schedule(ladder, max_num_seqs=256)
+    assert found is not None
+    # 1.5 to 0.5 passes 1 at 13.35 in flight; 13 of them are 9.75 per step.
+    assert found.ranges == ((1, 9, 4), (10, 256, 0))
+
+
+def test_a_tie_goes_to_the_smaller_k() -> None:
+    found = made({4: {1: 1.51, 32: 1.31}, 2: {1: 1.50, 32: 1.30}})
+    assert (found.ranges, found.choice, found.static_k) == (((1, 256, 2),), Choice.STATIC, 4)
+
+
+def test_wide_noise_makes_more_ties() -> None:
+    speedups = {1: 1.15, 32: 1.10}
+    sure = make_schedule({4: curve(speedups, 0.01)}, max_num_seqs=64)
+    unsure = make_schedule({4: curve(speedups, 0.10)}, max_num_seqs=64)
+    assert sure is not None
+    assert unsure is not None
+    assert (sure.ranges, unsure.ranges) == (((1, 64, 4),), ((1, 64, 0),))
+
+
+def test_nothing_gains_is_no_speculation() -> None:
+    found = made({2: {1: 0.99, 32: 0.7}})
+    assert (found.ranges, found.choice) == (((1, 256, 0),), Choice.NONE)
+
+
+def test_h200_dynamic_mode_loses_to_the_static_k() -> None:
+    constant = {3: curve(H200_DYNAMIC), 0: curve(dict.fromkeys(LEVELS, 0.8))}
+    found = make_schedule(constant, max_num_seqs=256, static={3: curve(H200_K3), 1: curve(H200_K1)})
+    assert found is not None
+    assert (found.choice, found.static_k, found.zero_measured) == (Choice.STATIC, 3, True)
+    advice = recommend_schedule(found, method="draft_model", version="0.26.0", data_parallel=1, holds_for="h200")
+    assert (advice.setting, advice.value) == ("num_speculative_tokens", 3)
+    assert "It costs at 128 requests in flight" in advice.why
+
+
+def test_levels_that_one_k_lacks_are_left_out() -> None:
+    assert make_schedule({4: curve({1: 2.0}), 2: curve({8: 1.1})}, max_num_seqs=8) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "setting"), [("0.32.0", "num_speculative_tokens_per_batch_size"), ("0.20.0", "two_pools")]
+)
+def test_the_advice_fits_the_version(version: str, setting: str) -> None:
+    found = made({3: H200_K3})
+    advice = recommend_schedule(found, method="eagle3", version=version, data_parallel=None, holds_for="x")
+    assert advice.setting == setting
+    assert "disable_by_batch_size would have been 73" in advice.why
+
+
+def test_rungs_take_the_standard_error_back_from_the_interval(run_of: Any, manifest: Any) -> None:
+    levels = analyse(manifest(), run_of({8: 1.2})).conditions[0].profiles[0].levels
+    (rung,) = rungs(levels)
+    logs = [math.log(0.99), 0.0, math.log(1.01)]
+    mean = sum(logs) / 3
+    expected = math.sqrt(sum((x - mean) ** 2 for x in logs) / 2 / 3)
+    assert rung.standard_error == pytest.approx(expected)
+    assert rung.batch == pytest.approx(8.0)
+
+
+def test_the_batch_map_interpolates_and_extends() -> None:
+    points = [(1, 1.0), (8, 6.0), (32, 20.0), (16, None)]
+    assert batch_at(points, 8) == 6.0
+    assert batch_at(points, 16) == pytest.approx(math.sqrt(120.0))
+    assert batch_at(points, 64) == 40.0
+    assert batch_at([], 12) == 12
