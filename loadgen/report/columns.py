@@ -15,6 +15,7 @@ from loadgen.report.words import (
     plus_minus,
     ratio,
     ratio_of,
+    ratio_with_interval,
     value_of,
 )
 
@@ -81,13 +82,49 @@ COLUMNS = (
 )
 CHECKS = Column("checks", "\nchecks", _checks, 2, "trust checks: ok, ! a warning, void no verdict")
 CHECK_MARK = Column("", "\n", lambda r: MARKS[level_state(r)], 2, CHECKS.meaning)
-WIDE_COLUMNS = (
+STEP_TIME = Column(
+    "step time", "step\ntime", lambda r: ratio_of(r.step_time_ratio), 12, "engine step time, profile / baseline"
+)
+# What the charts show beside the main columns, for the second table of a page.
+MORE_COLUMNS = (
+    COLUMNS[0],
     Column("batch", "\nbatch", lambda r: number(r.batch), 11, "requests decoded per engine step"),
-    Column("TPOT gain", "TPOT\ngain", lambda r: ratio(r.tpot_speedup), 12, "mean TPOT, baseline / profile"),
-    Column("TTFT ratio", "TTFT\nratio", lambda r: ratio(r.ttft_ratio), 12, "median TTFT, profile / baseline"),
+    Column("base batch", "base\nbatch", lambda r: number(r.baseline_batch), 11, "the same for the baseline"),
     Column(
-        "step time", "step\ntime", lambda r: ratio_of(r.step_time_ratio), 12, "engine step time, profile / baseline"
+        "TPOT gain", "TPOT\ngain", lambda r: ratio_with_interval(r.tpot_speedup), 12, "mean TPOT, baseline / profile"
     ),
+    Column(
+        "base TPOT ms",
+        "base\nTPOT ms",
+        lambda r: milliseconds(r.baseline_tpot_p50_s),
+        12,
+        "baseline, median time per output token",
+    ),
+    Column(
+        "TTFT ratio",
+        "TTFT\nratio",
+        lambda r: ratio_with_interval(r.ttft_ratio),
+        12,
+        "median TTFT, profile / baseline: above 1 is a penalty",
+    ),
+    Column(
+        "base TTFT ms",
+        "base\nTTFT ms",
+        lambda r: milliseconds(r.baseline_ttft_p50_s),
+        12,
+        "baseline, median time to first token",
+    ),
+    Column("E2E s", "E2E\ns", lambda r: number(r.e2e_p50_s), 12, "median time to the last token"),
+    Column("drafted", "\ndrafted", lambda r: percent(r.draft_coverage), 12, "share of decode steps that had a draft"),
+    Column(
+        "by position",
+        "by\nposition",
+        lambda r: ", ".join(percent(share) for share in r.acceptance_per_position) or MISSING,
+        12,
+        "share of drafts whose token at position 1, 2, … was accepted",
+    ),
+    Column("drafts", "\ndrafts", lambda r: fixed(r.drafts, 0), 12, "drafts behind the acceptance figures"),
+    Column("void cells", "void\ncells", lambda r: str(r.voided_cells), 12, "cells kept out of the verdict"),
 )
 
 

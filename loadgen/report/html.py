@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from loadgen.analysis.model import Findings
 from loadgen.report import view
-from loadgen.report.columns import CHECKS, COLUMNS, WIDE_COLUMNS
+from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, STEP_TIME
 from loadgen.report.summary import dumps
 from loadgen.report.words import clean, compact, headline_caveat, level_state
 from loadgen.store.model import CellResult, Manifest, ServerFacts
@@ -46,7 +46,8 @@ def render_html(
             advice=advice,
             advice_value=compact(advice.value) if advice else "",
             conditions=conditions,
-            columns=[*COLUMNS, *WIDE_COLUMNS, CHECKS],
+            columns=[*COLUMNS, STEP_TIME, CHECKS],
+            more_columns=MORE_COLUMNS,
             checks=view.check_views(findings),
             how=view.how_facts(manifest, cells),
             command=view.command(manifest.argv),
