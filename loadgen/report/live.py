@@ -10,10 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from loadgen.clock import now_s
-from loadgen.report.lines import LineListener, cell_words, plain_line
+from loadgen.report.lines import JsonListener, LineListener, cell_words, plain_line
 from loadgen.report.progress import Progress
 from loadgen.report.words import clean, duration, number
 from loadgen.sweep.events import CellFinished, ServerProgress, SweepEvent, SweepStarted
+
+# All listeners from one place.
+__all__ = ["JsonListener", "LineListener", "LiveListener"]
 
 REDRAWS_PER_S = 4
 

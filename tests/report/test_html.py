@@ -101,6 +101,14 @@ def test_the_script_is_plotly_and_ours(page: Page) -> None:
     assert "beforeprint" in page.scripts[2]
 
 
+def test_no_button_sends_the_chart_away(page: Page) -> None:
+    assert "modeBarButtons: [[" in page.scripts[2]
+    assert "cloud" not in page.scripts[2].lower()
+    policy = next(attrs["content"] for tag, attrs in page.tags if "http-equiv" in attrs)
+    assert policy is not None
+    assert "form-action 'none'" in policy
+
+
 def test_large_runs_stay_small(
     large_findings: Findings,
     manifest: Manifest,

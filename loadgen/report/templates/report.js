@@ -6,7 +6,9 @@
   const config = {
     responsive: true,
     displaylogo: false,
-    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+    // A closed list: the default bar has a button that sends the chart to a server.
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+    plotlyServerURL: "",
     displayModeBar: "hover",
   };
   const drawn = new Set();
@@ -25,11 +27,15 @@
     const axis = (own) => Object.assign({}, look, own, {
       title: Object.assign({ standoff: 10, font: { size: 13, color: text } }, own.title),
     });
-    return Object.assign({}, layout, {
+    // On paper the width is known (A4 within its margins); on screen Plotly follows the box.
+    const size = printing ? { width: 680, height: 290, autosize: false } : { autosize: true };
+    return Object.assign({}, layout, size, {
       annotations: (layout.annotations || []).map((note) => Object.assign({ bgcolor: card, borderpad: 3 }, note)),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: text },
+      hoverdistance: 60,
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: text },
       hoverlabel: { bgcolor: card, bordercolor: grid, font: { color: text } },
       xaxis: axis(layout.xaxis),
       yaxis: axis(layout.yaxis),
