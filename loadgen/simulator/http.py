@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
+from typing import cast
 
 import httptools
 
@@ -166,8 +167,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A cast and no check: uvloop's transports are no subclass of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

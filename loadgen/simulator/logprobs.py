@@ -1,69 +1,70 @@
-"""Log probabilities for the `logprobs` fields. The simulator has none, so they are made up: fixed by token and
-position, the chosen token first, the others falling behind it.
-"""
+"""The `logprobs` objects of both APIs, from the simulated model's own probabilities."""
 
-import math
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
-from loadgen.simulator.stream import key_of, uniform
-from loadgen.simulator.tokens import VOCAB_SIZE, decode
+from loadgen.simulator.tokens import decode
 
-_ALTERNATIVES_BASE = 16
+_FLOOR = -9999.0
+"""vLLM's stand-in for minus infinity, which JSON does not know."""
 _json = msgspec.json.encode
 
 
-def chosen_logprob(token: int, position: int) -> float:
-    """The log probability of the generated token, between ln 0.6 and ln 1."""
-    return math.log(0.6 + 0.4 * uniform(key_of(token, position)))
+class LogprobSource(Protocol):
+    """The probabilities of one answer."""
+
+    def top_logprobs(self, position: int, count: int) -> list[tuple[int, float]]:
+        """The `count` likeliest (token, log probability) at an output position, best first."""
+
+    def logprob(self, position: int, token: int) -> float:
+        """The log probability of a token there; -inf for one that the model never says."""
 
 
-def alternatives(token: int, position: int, count: int) -> Iterator[tuple[int, float]]:
-    """The `count` likeliest (token, log probability), the chosen one first, each further one with less of the rest."""
-    if count < 1:
-        return
-    first = chosen_logprob(token, position)
-    yield token, first
-    left = max(1.0 - math.exp(first), 1e-6)
-    for rank in range(1, count):
-        # Single-byte tokens from `!` on: printable, and never the same twice.
-        other = _ALTERNATIVES_BASE + 33 + (position + rank) % 90
-        other = other if other != token else (VOCAB_SIZE - rank)
-        left /= 3
-        yield other, math.log(left)
+def _text(token: int) -> str:
+    return decode([token], skip_special=False)
 
 
-def completion_logprobs(ids: Sequence[int], position: int, top: int, offset: int) -> tuple[bytes, int]:
-    """The `logprobs` object of /v1/completions as JSON, and the text offset after these tokens."""
+def _rows(
+    source: LogprobSource, ids: Sequence[int], position: int, top: int
+) -> Iterator[tuple[int, float, list[tuple[int, float]]]]:
+    """(token, its log probability, the likeliest ones) for each token; `position` is the first one's."""
+    for at, token in enumerate(ids, position):
+        yield token, max(source.logprob(at, token), _FLOOR), source.top_logprobs(at, top) if top else []
+
+
+def completion_logprobs(
+    source: LogprobSource, ids: Sequence[int], position: int, top: int, offset: int
+) -> tuple[bytes, int]:
+    """The object of /v1/completions as JSON, and the text offset after these tokens.
+
+    `top_logprobs` holds the chosen token and the `top` likeliest ones, which mostly include it.
+    """
     offsets: list[int] = []
     tokens: list[str] = []
     values: list[float] = []
     tops: list[dict[str, float]] = []
-    for at, token in enumerate(ids, position):
-        text = decode([token], skip_special=False)
+    for token, value, likeliest in _rows(source, ids, position, top):
+        text = _text(token)
         offsets.append(offset)
         offset += len(text)
         tokens.append(text)
-        values.append(chosen_logprob(token, at))
-        likeliest = alternatives(token, at, max(top, 1))
-        tops.append({decode([other], skip_special=False): value for other, value in likeliest})
+        values.append(value)
+        tops.append({text: value, **{_text(other): at for other, at in likeliest}})
     body = {"text_offset": offsets, "token_logprobs": values, "tokens": tokens, "top_logprobs": tops}
     return _json(body), offset
 
 
-def chat_logprobs(ids: Sequence[int], position: int, top: int) -> bytes:
-    """The `logprobs` object of /v1/chat/completions as JSON."""
+def chat_logprobs(source: LogprobSource, ids: Sequence[int], position: int, top: int) -> bytes:
+    """The object of /v1/chat/completions as JSON."""
 
     def entry(token: int, value: float) -> dict[str, object]:
-        text = decode([token], skip_special=False)
+        text = _text(token)
         return {"token": text, "logprob": value, "bytes": list(text.encode())}
 
     content = [
-        {
-            **entry(token, chosen_logprob(token, at)),
-            "top_logprobs": [entry(other, value) for other, value in alternatives(token, at, top)],
-        }
-        for at, token in enumerate(ids, position)
+        {**entry(token, value), "top_logprobs": [entry(other, at) for other, at in likeliest]}
+        for token, value, likeliest in _rows(source, ids, position, top)
     ]
     return _json({"content": content})

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from loadgen.simulator.chunks import DONE, AnswerHead, ChatChunks, CompletionChunks, Delta
 from loadgen.simulator.errors import ApiError, unknown_model
 from loadgen.simulator.http import HttpRequest
-from loadgen.simulator.logprobs import chat_logprobs, completion_logprobs
+from loadgen.simulator.logprobs import LogprobSource, chat_logprobs, completion_logprobs
 from loadgen.simulator.model import SimRequest, StepOutput
 from loadgen.simulator.protocol_models import (
     ChatBody,
@@ -160,15 +160,18 @@ class SpeculationRecord:
 class Generation:
     """One request being answered: gathers outputs and sends them as one chunk a flush."""
 
-    def __init__(self, parsed: Parsed, answer: Answer, spec: ServerSpec) -> None:
+    def __init__(
+        self, parsed: Parsed, answer: Answer, spec: ServerSpec, probabilities: LogprobSource | None = None
+    ) -> None:
         self.request = parsed.request
         self.stream = parsed.stream
-        self.queued = False
         self._chunks = parsed.chunks
         self._logprobs = parsed.logprobs
+        self._probabilities = probabilities
         self._answer = answer
         self._decoder = IncrementalDecoder()
         self._pending: list[int] = []
+        self._made = 0
         self._sent_tokens = 0
         self._offset = 0
         self._begun = False
@@ -184,16 +187,26 @@ class Generation:
         if self.stream:
             self._answer.open_stream()
 
-    def add(self, output: StepOutput) -> bool:
-        """Takes one output; True if something is to be sent for it."""
-        self._pending.extend(output.new_token_ids)
-        self._finish_reason = output.finish_reason
+    def take(self, output: StepOutput) -> int:
+        """Counts one output as the engine gives it; returns the tokens of the chunk to be sent for it, 0 for none.
+
+        An answer that is not streamed is one chunk, sent at the end.
+        """
+        self._made += len(output.new_token_ids)
         if self._record is not None:
             self._record.add(output)
-        return self._finish_reason is not None or (self.stream and bool(self._pending))
+        if not self.stream:
+            return self._made if output.finish_reason is not None else 0
+        return len(output.new_token_ids)
+
+    def send(self, token_ids: tuple[int, ...], finish_reason: str | None) -> None:
+        """Sends one output; a client that reads too slowly gets it together with later ones."""
+        self._pending.extend(token_ids)
+        self._finish_reason = finish_reason
+        self.flush()
 
     def flush(self) -> None:
-        """Sends what has come since the last flush; a congested stream holds it back until the client reads."""
+        """Sends what is pending, unless the connection is congested."""
         if self._answer.gone or (self.stream and self._answer.congested):
             return
         finished = self._finish_reason is not None
@@ -237,11 +250,12 @@ class Generation:
         return Delta(text, ids, self._sent_tokens, self._finish_reason, logprobs)
 
     def _logprobs_of(self, ids: list[int]) -> bytes:
-        if self._logprobs is None:
+        source = self._probabilities
+        if self._logprobs is None or source is None:
             return b"null"
         if isinstance(self._chunks, ChatChunks):
-            return chat_logprobs(ids, self._sent_tokens, self._logprobs)
-        made, self._offset = completion_logprobs(ids, self._sent_tokens, self._logprobs, self._offset)
+            return chat_logprobs(source, ids, self._sent_tokens, self._logprobs)
+        made, self._offset = completion_logprobs(source, ids, self._sent_tokens, self._logprobs, self._offset)
         return made
 
     def _metrics(self) -> Mapping[str, Any] | None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 from urllib.parse import parse_qs
 from uuid import uuid4
@@ -11,12 +12,13 @@ from uuid import uuid4
 import msgspec
 
 from loadgen.errors import UsageError
-from loadgen.simulator.apiprocess import ApiProcess
+from loadgen.simulator.apiprocess import ApiTimes, Outbox
 from loadgen.simulator.driver import Driver
 from loadgen.simulator.errors import ApiError, engine_dead, invalid, malformed, status_error
 from loadgen.simulator.faults import Fault
 from loadgen.simulator.http import Connection, Exchange, HttpRequest
-from loadgen.simulator.model import EngineCore, StepResult
+from loadgen.simulator.logprobs import LogprobSource
+from loadgen.simulator.model import EngineCore, SimRequest, StepResult
 from loadgen.simulator.openai import Generation, Parsed, parse_chat, parse_completion
 from loadgen.simulator.protocol_models import DetokenizeBody, TokenizeBody, decode
 from loadgen.simulator.serverspec import ServerSpec
@@ -29,6 +31,8 @@ logger = logging.getLogger(__name__)
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _json = msgspec.json.encode
 _Route = Callable[[HttpRequest, Exchange], None]
+Answers = Callable[[SimRequest], LogprobSource]
+"""The probabilities of the answer that the core gives to a request."""
 _Parser = Callable[[HttpRequest, ServerSpec, str], Parsed]
 
 
@@ -42,7 +46,9 @@ class ServedCore(EngineCore, Protocol):
 class SimulatorServer:
     """One server on one port: `start`, then `died` or `stop`. Not reusable."""
 
-    def __init__(self, core: ServedCore, spec: ServerSpec, fault: Fault | None = None) -> None:
+    def __init__(
+        self, core: ServedCore, times: ApiTimes, answers: Answers, spec: ServerSpec, fault: Fault | None = None
+    ) -> None:
         self.spec = spec
         self.stats = ServerStats(spec.model_id, spec.max_model_len, spec.num_speculative_tokens, spec.cache_config())
         self.died = asyncio.Event()
@@ -50,7 +56,9 @@ class SimulatorServer:
         self._core = core
         self._fault = fault
         self._driver = Driver(core, self)
-        self._api = ApiProcess(spec.api_chunk_s)
+        self._times = times
+        self._answers = answers
+        self._outbox = Outbox()
         self._live: dict[str, Generation] = {}
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
@@ -85,7 +93,7 @@ class SimulatorServer:
     async def stop(self) -> None:
         """Stops listening, ends the engine and all connections."""
         self._driver.stop()
-        self._api.stop()
+        self._outbox.stop()
         if self._server is not None:
             self._server.close()
         for connection in tuple(self._connections):
@@ -114,13 +122,22 @@ class SimulatorServer:
                 continue
             if output.finish_reason is not None:
                 del self._live[output.request_id]
-            if generation.add(output) and not self._api.offer(generation, due_s):
-                self.stats.merged()
-        self._api.pump()
+            tokens = generation.take(output)
+            ready_s = self._times.deliver(due_s, tokens) if tokens else due_s
+            self.stats.delayed(ready_s - due_s)
+            self._outbox.put(ready_s, partial(generation.send, output.new_token_ids, output.finish_reason))
+        self._outbox.pump()
 
     def late(self, lateness_s: float) -> None:
         """The lateness of one delivery."""
         self.stats.late(lateness_s)
+
+    def refused(self, request_id: str, reason: str) -> None:
+        """The core cannot take a request: it is answered with the reason."""
+        generation = self._live.pop(request_id, None)
+        if generation is not None:
+            self.stats.aborted(request_id)
+            generation.fail(ApiError(reason))
 
     def engine_died(self) -> None:
         """Every request in flight fails, and every later one."""
@@ -177,17 +194,14 @@ class SimulatorServer:
         now_s = time.monotonic()
         request = parsed.request
         answer = exchange if self._fault is None else self._fault.spoil(exchange)
-        generation = Generation(parsed, answer, self.spec)
+        probabilities = None if parsed.logprobs is None else self._answers(request)
+        generation = Generation(parsed, answer, self.spec, probabilities)
         self.stats.arrived(request.request_id, now_s, len(request.prompt_token_ids), request.max_tokens)
-        try:
-            self._driver.submit(request, now_s)
-        except ValueError as error:
-            self.stats.aborted(request.request_id)
-            raise ApiError(str(error)) from error
         self._live[request.request_id] = generation
         exchange.on_gone = lambda: self._abandon(request.request_id)
         exchange.on_drain = generation.flush
         generation.begin()
+        self._driver.submit(request, self._times.accept(now_s))
 
     def _abandon(self, request_id: str) -> None:
         if self._live.pop(request_id, None) is not None:

@@ -55,8 +55,6 @@ class ServerSpec:
     kv_cache_memory_bytes: int = 0
     gpu_memory_utilization: float = 0.9
     prefix_caching: bool = True
-    api_chunk_s: float = 0.0
-    """CPU time of the API process for one chunk."""
     effective: Mapping[str, Any] = field(default_factory=dict)
     """What the server really runs with: runner, graph mode, async scheduling, speculative config, hardware, seed, …"""
 

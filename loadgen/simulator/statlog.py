@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Mapping
 
 from loadgen.simulator.server import SimulatorServer
 
@@ -70,3 +71,33 @@ class StatLog:
 
     def _read(self) -> dict[str, float]:
         return {name: self._server.stats.value(metric) for name, metric in self._names.items()}
+
+
+def log_start(server: SimulatorServer, notes: tuple[str, ...], arguments: Mapping[str, object]) -> None:
+    """The lines of vLLM's start that tell what really runs: arguments, configuration, runner, overrides, KV cache."""
+    spec, effective = server.spec, server.spec.effective
+    logger.info("non-default args: %s", dict(arguments))
+    logger.info(
+        "Initializing a V1 LLM engine (v%s) with config: model='%s', speculative_config=%s, dtype=torch.bfloat16, "
+        "max_seq_len=%d, tensor_parallel_size=1, pipeline_parallel_size=1, data_parallel_size=1, quantization=None, "
+        "enforce_eager=%s, enable_prefix_caching=%s, enable_chunked_prefill=True, "
+        "compilation_config={'cudagraph_mode': <CUDAGraphMode.%s>, 'max_cudagraph_capture_size': %s}, simulated on %s",
+        spec.version,
+        spec.root,
+        effective["speculative_config"],
+        spec.max_model_len,
+        effective["graph_mode"] == "NONE",
+        spec.prefix_caching,
+        effective["graph_mode"],
+        effective["max_cudagraph_capture_size"],
+        effective["hardware"],
+    )
+    for note in notes:
+        logger.warning("%s", note)
+    if effective["runner"] == "V1":
+        logger.info("Model Runner V2 does not yet support this configuration; using the V1 model runner instead.")
+    else:
+        logger.info("Using V2 Model Runner")
+    if effective["async_scheduling"]:
+        logger.info("Asynchronous scheduling is enabled.")
+    logger.info("GPU KV cache size: %s tokens", f"{spec.num_gpu_blocks * spec.block_size:,}")

@@ -51,7 +51,9 @@ class ServerStats:
                 ),
                 Family("loadgen_sim_lateness_max_seconds", "The latest delivery so far.", "gauge"),
                 Family("loadgen_sim_steps", "Engine steps delivered, prefill-only ones included."),
-                Family("loadgen_sim_merged_outputs", "Outputs that joined one still waiting for the API process."),
+                Family(
+                    "loadgen_sim_api_delay_max_seconds", "The longest that a chunk waited for the API process.", "gauge"
+                ),
             )
         )
         self._process = ProcessRows()
@@ -89,9 +91,10 @@ class ServerStats:
         latest = self._own.value("loadgen_sim_lateness_max_seconds")
         latest.value = max(latest.value, lateness_s)
 
-    def merged(self) -> None:
-        """An output joined one that still waits for the API process."""
-        self._own.value("loadgen_sim_merged_outputs").value += 1
+    def delayed(self, delay_s: float) -> None:
+        """How long after its output a chunk leaves the API process."""
+        longest = self._own.value("loadgen_sim_api_delay_max_seconds")
+        longest.value = max(longest.value, delay_s)
 
     def step(self, result: StepResult, begun_s: float, due_s: float) -> None:
         """One engine step that began at `begun_s` and whose outputs came at `due_s`."""

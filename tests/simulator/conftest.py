@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,7 +29,9 @@ class ScriptedCore:
     step_s: float = 0.002
     tokens: tuple[int, ...] = (*encode(TEXT), EOS)
     crash_at_step: int | None = None
+    refuses: str | None = None
     steps: int = 0
+    scheduled: list[int] = field(default_factory=list)
     begun: list[float] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
     added: list[SimRequest] = field(default_factory=list)
@@ -37,6 +40,8 @@ class ScriptedCore:
     _live: dict[str, SimRequest] = field(default_factory=dict)
 
     def add(self, request: SimRequest, now_s: float) -> None:
+        if self.refuses:
+            raise ValueError(self.refuses)
         self.added.append(request)
         self._live[request.request_id] = request
         self._at[request.request_id] = self._turn[request.request_id] = 0
@@ -54,6 +59,7 @@ class ScriptedCore:
         self.begun.append(now_s)
         new = tuple(i for i in self._live if self._at[i] == 0)
         prompts = sum(len(self._live[i].prompt_token_ids) for i in new)
+        self.scheduled.append(len(self._live))
         outputs = tuple(self._output(request) for request in tuple(self._live.values()))
         return StepResult(
             duration_s=self.step_s,
@@ -88,6 +94,35 @@ class ScriptedCore:
 
     def reset_prefix_cache(self) -> bool:
         return not self._live
+
+
+@dataclass
+class ScriptedTimes:
+    """An API process that takes the same time for everything."""
+
+    cost_s: float = 0.0
+    free_s: float = 0.0
+
+    def accept(self, now_s: float) -> float:
+        self.free_s = max(self.free_s, now_s) + self.cost_s
+        return self.free_s
+
+    def deliver(self, due_s: float, tokens: int) -> float:
+        return self.accept(due_s)
+
+
+@dataclass
+class Flat:
+    """The scripted token is the likeliest one everywhere; the others are the letters from A on."""
+
+    tokens: tuple[int, ...]
+
+    def top_logprobs(self, position: int, count: int) -> list[tuple[int, float]]:
+        chosen = self.tokens[position % len(self.tokens)]
+        return [(token, -0.5 - rank) for rank, token in enumerate((chosen, *range(81, 80 + count)))]
+
+    def logprob(self, position: int, token: int) -> float:
+        return dict(self.top_logprobs(position, 5)).get(token, -math.inf)
 
 
 @dataclass
@@ -201,9 +236,17 @@ def http_reply() -> Callable[[asyncio.StreamReader], Any]:
 @pytest.fixture
 def run_server(sim_spec: ServerSpec) -> RunServer:
     @asynccontextmanager
-    async def run(core: Any = None, spec: ServerSpec | None = None, fault: str | None = None) -> AsyncIterator[Running]:
+    async def run(
+        core: Any = None, spec: ServerSpec | None = None, fault: str | None = None, api_s: float = 0.0
+    ) -> AsyncIterator[Running]:
         engine = ScriptedCore() if core is None else core
-        server = SimulatorServer(engine, spec or sim_spec, Fault.parse(fault) if fault else None)
+        server = SimulatorServer(
+            engine,
+            ScriptedTimes(api_s),
+            lambda request: Flat(engine.tokens),
+            spec or sim_spec,
+            Fault.parse(fault) if fault else None,
+        )
         port = await server.start("127.0.0.1", 0)
         try:
             yield Running(server, engine, port)

@@ -1,13 +1,14 @@
 """The driver: absolute deadlines, one serial API process, engine death."""
 
 import asyncio
-import dataclasses
 import itertools
+import time
+from functools import partial
 from typing import Any
 
 import pytest
 
-from loadgen.simulator.apiprocess import ApiProcess
+from loadgen.simulator.apiprocess import Outbox
 from loadgen.simulator.driver import Driver
 from loadgen.simulator.model import SimRequest, StepResult
 
@@ -20,6 +21,7 @@ class Recorder:
     def __init__(self) -> None:
         self.steps: list[tuple[float, float]] = []
         self.lateness: list[float] = []
+        self.refusals: list[tuple[str, str]] = []
         self.dead = asyncio.Event()
         self.done = asyncio.Event()
 
@@ -31,6 +33,9 @@ class Recorder:
     def late(self, lateness_s: float) -> None:
         self.lateness.append(lateness_s)
 
+    def refused(self, request_id: str, reason: str) -> None:
+        self.refusals.append((request_id, reason))
+
     def engine_died(self) -> None:
         self.dead.set()
 
@@ -38,7 +43,7 @@ class Recorder:
 async def test_each_step_begins_at_the_deadline_of_the_one_before(scripted_core: Any) -> None:
     sink = Recorder()
     driver = Driver(scripted_core(step_s=0.003), sink)
-    driver.submit(REQUEST, 0.0)
+    driver.submit(REQUEST, time.monotonic())
     await asyncio.wait_for(sink.done.wait(), 5)
     driver.stop()
     begun = [b for b, _ in sink.steps]
@@ -53,95 +58,97 @@ async def test_lateness_does_not_add_up(scripted_core: Any) -> None:
     """A clock that jumps ahead (a stalled process) makes the due steps come at once, at their own times."""
     sink = Recorder()
     ticks = itertools.count()
-    clock_s = 100.0
 
     def clock() -> float:
-        return clock_s + 50.0 * (next(ticks) > 6)
+        return 100.0 + 50.0 * (next(ticks) > 6)
 
     driver = Driver(scripted_core(step_s=0.004), sink, clock)
-    driver.submit(REQUEST, 0.0)
+    driver.submit(REQUEST, 100.0)
     await asyncio.wait_for(sink.done.wait(), 5)
     driver.stop()
     assert [round(due - 100.0, 6) for _, due in sink.steps] == [round(0.004 * (i + 1), 6) for i in range(30)]
     assert max(sink.lateness) > 49
 
 
-async def test_requests_of_one_turn_share_the_first_step(scripted_core: Any) -> None:
-    core, sink = scripted_core(), Recorder()
+async def test_requests_join_the_step_that_begins_after_them(scripted_core: Any) -> None:
+    core, sink = scripted_core(step_s=0.01), Recorder()
     driver = Driver(core, sink)
-    for name in "abc":
-        driver.submit(SimRequest(name, (20,), max_tokens=2), 0.0)
+    start = time.monotonic()
+    for name, after_s in (("a", 0.0), ("b", 0.0), ("c", 0.005), ("d", 0.015)):
+        driver.submit(SimRequest(name, (20,), max_tokens=10), start + after_s)
     await asyncio.wait_for(sink.done.wait(), 5)
     driver.stop()
-    assert core.steps == 2
+    assert core.scheduled[:4] == [2, 3, 4, 4]
 
 
-async def test_an_idle_engine_starts_again(scripted_core: Any) -> None:
+async def test_an_idle_engine_begins_when_the_request_reaches_it(scripted_core: Any) -> None:
     core, sink = scripted_core(), Recorder()
     driver = Driver(core, sink)
-    for name in "ab":
-        sink.done.clear()
-        driver.submit(SimRequest(name, (20,), max_tokens=1), 0.0)
-        await asyncio.wait_for(sink.done.wait(), 5)
-        await asyncio.sleep(0.01)
-    assert len(sink.steps) == 2
-    assert sink.steps[1][0] > sink.steps[0][1]
+    start = time.monotonic()
+    for name, after_s in (("a", 0.0), ("b", 0.03)):
+        driver.submit(SimRequest(name, (20,), max_tokens=1), start + after_s)
+    await asyncio.sleep(0.01)
+    sink.done.clear()
+    await asyncio.wait_for(sink.done.wait(), 5)
+    driver.stop()
+    assert [begun - start for begun, _ in sink.steps] == pytest.approx([0.0, 0.03])
+
+
+async def test_a_request_can_be_taken_back_on_its_way(scripted_core: Any) -> None:
+    core, sink = scripted_core(), Recorder()
+    driver = Driver(core, sink)
+    start = time.monotonic()
+    driver.submit(SimRequest("a", (20,), max_tokens=1), start + 0.01)
+    driver.submit(SimRequest("b", (20,), max_tokens=1), start + 0.01)
+    driver.abort("a")
+    await asyncio.wait_for(sink.done.wait(), 5)
+    driver.stop()
+    assert [request.request_id for request in core.added] == ["b"]
+
+
+async def test_what_the_core_refuses_is_told(run_server: Any, scripted_core: Any) -> None:
+    async with run_server(scripted_core(refuses="no room")) as sim:
+        reply = await sim.complete()
+        stream = await sim.complete(stream=True)
+    assert (reply.status, reply.json["error"]["message"]) == (400, "no room")
+    assert stream.events[0]["error"]["message"] == "no room"
 
 
 async def test_a_core_that_raises_is_dead(scripted_core: Any, caplog: Any) -> None:
     sink = Recorder()
     driver = Driver(scripted_core(crash_at_step=3), sink)
-    driver.submit(REQUEST, 0.0)
+    driver.submit(REQUEST, time.monotonic())
     await asyncio.wait_for(sink.dead.wait(), 5)
     assert driver.dead
     assert len(sink.steps) == 2
     assert "scripted" in caplog.text
 
 
-class Stream:
-    def __init__(self, log: list[str], name: str) -> None:
-        self.queued = False
-        self._log = log
-        self._name = name
-
-    def flush(self) -> None:
-        self._log.append(self._name)
-
-
-async def test_chunks_leave_one_after_the_other() -> None:
+async def test_chunks_leave_at_their_time() -> None:
     now = 10.0
     sent: list[str] = []
-    api = ApiProcess(0.1, lambda: now)
-    streams = [Stream(sent, name) for name in "abc"]
-    assert [api.offer(stream, 10.0) for stream in streams] == [True, True, True]
-    assert api.offer(streams[0], 10.0) is False
-    api.pump()
+    box = Outbox(lambda: now)
+    for at_s, name in ((10.1, "a"), (10.2, "b"), (10.3, "c")):
+        box.put(at_s, partial(sent.append, name))
+    box.pump()
     assert sent == []
     now = 10.1
-    api.pump()
+    box.pump()
     assert sent == ["a"]
-    now = 10.25
-    api.pump()
-    assert sent == ["a", "b"]
-    assert api.waiting == 1
-    assert api.offer(streams[0], 10.25) is True
     now = 10.4
-    api.pump()
-    assert sent == ["a", "b", "c", "a"]
-    api.stop()
+    box.pump()
+    assert sent == ["a", "b", "c"]
+    box.stop()
 
 
-async def test_a_saturated_api_process_merges_outputs(run_server: Any, scripted_core: Any, sim_spec: Any) -> None:
-    spec = dataclasses.replace(sim_spec, api_chunk_s=0.01)
-    async with run_server(scripted_core(step_s=0.001), spec) as sim:
-        reply = await sim.complete(
-            stream=True, max_tokens=60, ignore_eos=True, return_token_ids=True, stream_options={"include_usage": True}
-        )
+async def test_a_saturated_api_process_holds_chunks_back(run_server: Any, scripted_core: Any) -> None:
+    async with run_server(scripted_core(step_s=0.001), api_s=0.005) as sim:
+        reply = await sim.complete(stream=True, max_tokens=20, ignore_eos=True)
         text = (await sim.ask("GET", "/metrics")).body.decode()
-    sizes = [len(e["choices"][0]["token_ids"]) for e in reply.events if e["choices"]]
-    assert sum(sizes) == 60
-    assert max(sizes) > 1
-    assert "loadgen_sim_merged_outputs_total 0.0" not in text
+    assert len(reply.events) == 20
+    (line,) = [line for line in text.splitlines() if line.startswith("loadgen_sim_api_delay_max_seconds")]
+    # 20 chunks of 5 ms each against 20 steps of 1 ms: the last waits for 80 ms and its own 5.
+    assert float(line.split(" ")[1]) == pytest.approx(20 * 0.005 - 19 * 0.001)
 
 
 async def test_engine_death_fails_everything(run_server: Any, scripted_core: Any) -> None:

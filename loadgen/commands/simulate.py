@@ -1,0 +1,72 @@
+"""`loadgen simulate`: a simulated vLLM server, or the truth about it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EPILOG = "Example: loadgen simulate --config server_profiles/ngram.yaml --port 8000"
+
+
+def command(
+    config: Annotated[Path, typer.Option(help="A vLLM config file, such as server_profiles/ngram.yaml.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free port; the log tells which.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    hardware: Annotated[str, typer.Option(help="The simulated machine; an unknown name lists them.")] = "",
+    model: Annotated[str | None, typer.Option(help="The model's name, as clients must send it.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all noise.")] = 0,
+    start: Annotated[int, typer.Option(help="Number of this server start: each has its own luck.")] = 0,
+    noise: Annotated[str, typer.Option(help="off, on, rough (a bad day) or flips (near ties turn).")] = "on",
+    max_num_seqs: Annotated[int | None, typer.Option(min=1, help="As vLLM's.")] = None,
+    max_model_len: Annotated[int | None, typer.Option(min=2, help="As vLLM's.")] = None,
+    fault: Annotated[str | None, typer.Option(help="Test aid: fail on purpose, NAME or NAME:NUMBER.")] = None,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Do not serve; print what a perfect sweep would find.")
+    ] = False,
+    workload: Annotated[str, typer.Option(help="With --truth: the workloads, with commas.")] = "code-edit",
+    levels: Annotated[str, typer.Option(help="With --truth: the concurrency levels.")] = "1,2,4,8,16,32",
+    against: Annotated[str, typer.Option(help="With --truth: the profile to compare with.")] = "baseline",
+    as_json: Annotated[bool, typer.Option("--json", help="With --truth: JSON instead of a table.")] = False,
+) -> None:
+    """Serve vLLM's API from a simulated engine, with the config file, streams, metrics and errors of vLLM 0.32.
+
+    Example: loadgen simulate --config server_profiles/ngram.yaml --port 8000
+    """
+    from loadgen.profiles.loader import load_profile
+    from loadgen.simulator.hardware import DEFAULT_HARDWARE
+    from loadgen.simulator.launch import LaunchOptions, launch
+
+    profile = load_profile(config)
+    options = LaunchOptions(hardware or DEFAULT_HARDWARE, model, seed, start, noise, max_num_seqs, max_model_len)
+    from loadgen.simulator.faults import Fault
+    from loadgen.simulator.serve import ServeOptions, serve
+
+    spoilt = Fault.parse(fault) if fault else None
+    parts = launch(profile, options)
+    _log_to_stdout()
+    arguments = {**_as_arguments(profile.settings), "model_tag": parts.spec.root, "seed": seed, "start": start}
+    if not serve(parts, ServeOptions(host, port, spoilt, arguments)):
+        raise typer.Exit(1)
+
+
+def _as_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as vLLM's log names them: underscores, and `no-x` as `x: False`."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        negated = name.startswith("no-")
+        found[name.removeprefix("no-").replace("-", "_")] = (not value) if negated else value
+    return found
+
+
+def _log_to_stdout() -> None:
+    import logging
+    import os
+    import sys
+
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format=f"(APIServer pid={os.getpid()}) %(levelname)s %(asctime)s [%(filename)s:%(lineno)d] %(message)s",
+        datefmt="%m-%d %H:%M:%S",
+    )
