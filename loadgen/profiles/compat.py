@@ -112,7 +112,7 @@ def _check_cpu(profile: ServerProfile, spec: SpeculativeConfig, version: Version
 
 
 def _method_warnings(spec: SpeculativeConfig, version: Version | None) -> Iterator[str]:
-    if spec.method in v.ASYNC_OFF_METHODS and (version is None or version >= v.ASYNC_SCHEDULING_BY_DEFAULT):
+    if _loses_async(spec.method, version):
         yield (
             f"vLLM switches async scheduling off for {spec.method}, so that part of its cost is not drafting; profile "
             "baseline-sync shows how much."
@@ -124,6 +124,15 @@ def _method_warnings(spec: SpeculativeConfig, version: Version | None) -> Iterat
         yield f"num_speculative_tokens is above {v.MAX_DRAFT_TOKENS}, the room of vLLM's rejection sampler; lower it."
     if spec.draft_model and not targets_of(spec.draft_model):
         yield f"loadgen does not know which model the draft {spec.draft_model} belongs to; check its model card."
+
+
+def _loses_async(method: str, version: Version | None) -> bool:
+    if version is None:
+        return method in v.ASYNC_OFF_METHODS
+    if version < v.ASYNC_SCHEDULING_BY_DEFAULT:
+        return False
+    last = v.ASYNC_OFF_UP_TO.get(method)
+    return method in v.ASYNC_OFF_METHODS or (last is not None and version[:2] <= last[:2])
 
 
 def _schedule_warnings(
@@ -140,8 +149,9 @@ def _schedule_warnings(
         yield from _ngram_gpu_schedule(profile, version)
     elif spec.method in _MODEL_DRAFTS and version and _runner_ignores_schedule(version):
         yield (
-            f"Model runner V2 of vLLM {version_text(version)} drafts the full K whatever the schedule says; set "
-            "VLLM_USE_V2_MODEL_RUNNER=0 (its graphs are then PIECEWISE) or update to 0.32."
+            f"If vLLM {version_text(version)} runs {spec.method} on model runner V2 (its log says so), it drafts the "
+            "full K whatever the schedule says; set VLLM_USE_V2_MODEL_RUNNER=0 (its graphs are then PIECEWISE) or "
+            "update to 0.32."
         )
     if spec.method not in _MODEL_DRAFTS | {"ngram", "ngram_gpu"}:
         yield f"vLLM has tested schedules with EAGLE, EAGLE-3 and DFlash only; verify it with {spec.method}."

@@ -36,6 +36,9 @@ ASYNC_SCHEDULING_BY_DEFAULT: Version = (0, 14, 0)
 ASYNC_OFF_METHODS = frozenset({"ngram", "suffix", "medusa", "custom_class"})
 """vLLM switches async scheduling off for them, so that they lose more than drafting costs."""
 
+ASYNC_OFF_UP_TO: dict[str, Version] = {"draft_model": (0, 26, 0)}
+"""Last release that was seen to switch it off for a method that keeps it in 0.32 (an H200 with 0.26)."""
+
 DISABLE_BY_BATCH_SIZE_REMOVED: Version = (0, 17, 0)  # PR 35060; never read by V1 before (issue 25112)
 RUNNER_V2_BY_DEFAULT: Version = (0, 25, 0)
 SCHEDULE_HEEDED_BY_RUNNER_V2: Version = (0, 32, 0)  # issue 51510

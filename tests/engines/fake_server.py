@@ -22,7 +22,7 @@ def say(text: str) -> None:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--models-after", type=float, default=0.0)
     parser.add_argument("--completions-after", type=float, default=0.0)

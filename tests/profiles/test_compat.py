@@ -140,6 +140,14 @@ def test_lost_async_scheduling_is_told_from_the_release_that_has_it(profile_of: 
     assert not told("0.12.0")
 
 
+def test_a_draft_model_loses_async_scheduling_in_0_26_only(shipped: Path) -> None:
+    profile = load_profile("draft-model", shipped)
+
+    told = {v: bool(check_profile(profile, vllm_version=v, model=None)) for v in ("0.26.0", "0.32.0")}
+
+    assert told == {"0.26.0": True, "0.32.0": False}
+
+
 @pytest.mark.parametrize(("name", "words"), [("ngram-gpu", "needs a GPU"), ("cost-probe", "first request")])
 def test_the_cpu_build_refuses_what_ends_it(shipped: Path, name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
