@@ -1,13 +1,15 @@
 """The published figures of one load run: what `loadgen load --json` and a cell's line in `cells.jsonl` share."""
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.load.shape import LoadResult
 from loadgen.load.summary import distribution
+from loadgen.load.window import in_flight_mean
 
 
 def load_figures(result: LoadResult) -> dict[str, Any]:
@@ -33,6 +35,26 @@ def load_figures(result: LoadResult) -> dict[str, Any]:
             "in_flight_mean": health.in_flight_mean,
         },
     }
+
+
+def whole_run(result: LoadResult) -> LoadResult:
+    """The same run with a window from its first send to its last end: for runs too short for a steady part. The result
+    is unchanged if nothing was sent.
+    """
+    if not result.records:
+        return result
+    open_s = min(r.start_s for r in result.records)
+    # one step beyond: windows exclude their close
+    close_s = math.nextafter(max(r.end_s for r in result.records), math.inf)
+    good = [r for r in result.records if r.outcome is Outcome.OK]
+    return replace(
+        result,
+        window_open_s=open_s,
+        window_close_s=close_s,
+        output_tokens_in_window=float(sum(r.output_tokens for r in good)),
+        requests_ended_in_window=len(good),
+        health=replace(result.health, in_flight_mean=in_flight_mean(result.records, open_s, close_s)),
+    )
 
 
 def length_drift(baseline: Sequence[RequestRecord], other: Sequence[RequestRecord]) -> float | None:

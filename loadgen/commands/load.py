@@ -1,0 +1,57 @@
+"""`loadgen load`: one cell against a running server."""
+
+from typing import Annotated
+
+import typer
+
+
+def command(
+    url: Annotated[str, typer.Option(help="The server's base URL, without /v1.")],
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight; with --rate the most of them.")] = 32,
+    requests: Annotated[int, typer.Option(min=1, help="Hard bound: no more requests are sent.")] = 256,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Cap of each output.")] = 256,
+    model: Annotated[str, typer.Option(help="The served model's name; else the server's first one.")] = "",
+    workload: Annotated[str, typer.Option(help="A workload's name, or a file of prompts.")] = "code-edit",
+    input_tokens: Annotated[int | None, typer.Option(min=1, help="Wanted prompt length.")] = None,
+    window: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds to measure; else until the prompts end.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Open loop: requests a second.")] = None,
+    arrival: Annotated[str, typer.Option(help="Open loop: poisson or constant.")] = "poisson",
+    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature.")] = 0.0,
+    ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to --max-tokens.")] = False,
+    seed: Annotated[int, typer.Option(help="Prompts, sampling and arrivals follow from it.")] = 1,
+    timeout: Annotated[float | None, typer.Option(min=0.1, help="Seconds a whole request may take.")] = None,
+    ca_file: Annotated[str | None, typer.Option(help="PEM file of the CA that signed the server.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Do not verify the server's certificate.")] = False,
+    use_proxy: Annotated[bool, typer.Option("--use-proxy", help="Use the environment's proxies.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Load a running server and print its latency, throughput and the server's own counters.
+
+    Exit code 3 if every request failed, 130 after Ctrl-C (what was measured is printed).
+
+    Example: loadgen load --url http://127.0.0.1:8000 --concurrency 32 --requests 256 --max-tokens 256
+    """
+    from loadgen.commands.load_run import LoadRequest, run_load
+
+    request = LoadRequest(
+        url=url,
+        model=model,
+        workload=workload,
+        concurrency=concurrency,
+        requests=requests,
+        max_tokens=max_tokens,
+        input_tokens=input_tokens,
+        window_s=window,
+        rate_per_s=rate,
+        arrival=arrival,
+        temperature=temperature,
+        ignore_eos=ignore_eos,
+        seed=seed,
+        timeout_s=timeout,
+        ca_file=ca_file,
+        verify_tls=not insecure,
+        use_proxy=use_proxy,
+    )
+    raise typer.Exit(run_load(request, as_json=as_json))

@@ -1,0 +1,220 @@
+"""What `loadgen load` does: preflight, prompts, one load between two scrapes, figures."""
+
+import asyncio
+import contextlib
+import json
+import math
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import typer
+
+from loadgen.clock import now_s
+from loadgen.commands.load_text import table, warnings_of
+from loadgen.errors import ExitCode, ServerError, UsageError
+from loadgen.load.closed_loop import run_closed_loop
+from loadgen.load.figures import load_figures, whole_run
+from loadgen.load.open_loop import run_open_loop
+from loadgen.load.preflight import ServedModel, preflight
+from loadgen.load.request import base_url
+from loadgen.load.runner import run_fast
+from loadgen.load.shape import Arrival, ClosedLoop, LoadProgress, LoadResult, OpenLoop, Stage, WindowHooks
+from loadgen.load.target import Target, Timeouts
+from loadgen.metrics.delta import delta
+from loadgen.metrics.model import CounterDelta
+from loadgen.metrics.parse import Snapshot
+from loadgen.metrics.scrape import MetricsClient
+from loadgen.sweep.tokens import measure_chars_per_token
+from loadgen.workloads.base import Prompt, PromptRequest, Sampling
+from loadgen.workloads.lengths import ratio_counter
+from loadgen.workloads.registry import get_workload
+
+
+@dataclass(frozen=True)
+class LoadRequest:
+    """The command's arguments."""
+
+    url: str
+    model: str
+    workload: str
+    concurrency: int
+    requests: int
+    max_tokens: int
+    input_tokens: int | None
+    window_s: float | None
+    rate_per_s: float | None
+    arrival: str
+    temperature: float
+    ignore_eos: bool
+    seed: int
+    timeout_s: float | None
+    ca_file: str | None
+    verify_tls: bool
+    use_proxy: bool
+
+
+def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
+    """Prints the figures and says how it ended."""
+    if request.arrival not in [arrival.value for arrival in Arrival]:
+        raise UsageError(f"--arrival {request.arrival} is unknown: give poisson or constant.")
+    if request.rate_per_s is None and request.requests < request.concurrency:
+        raise UsageError(
+            f"--requests {request.requests} cannot keep --concurrency {request.concurrency} in flight: give at least "
+            "as many requests, better four times as many."
+        )
+    result, server = run_fast(_run(request))
+    result = whole_run(result) if _window_is_empty(request, result) else result
+    figures = load_figures(result)
+    figures["server"] = _server_json(server)
+    if result.interrupted:
+        figures["interrupted"] = True
+    if as_json:
+        typer.echo(json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo(table(figures, result, server))
+    for warning in warnings_of(result):
+        typer.echo(f"warning: {warning}", err=True)
+    if result.interrupted:
+        return ExitCode.INTERRUPTED
+    if result.records and not result.outcomes["ok"]:
+        typer.echo(f"loadgen: all {len(result.records)} requests failed; the errors stand above.", err=True)
+        return ExitCode.NO_VERDICT
+    return ExitCode.ANSWER
+
+
+async def _run(request: LoadRequest) -> tuple[LoadResult, CounterDelta]:
+    target = Target(
+        url=base_url(request.url),
+        model=request.model,
+        sampling=Sampling(request.temperature, seed=request.seed, ignore_eos=request.ignore_eos),
+        timeouts=Timeouts(total_s=request.timeout_s),
+        verify_tls=request.verify_tls,
+        ca_file=request.ca_file,
+        use_proxy_environment=request.use_proxy,
+    )
+    served = await preflight(target)
+    target = replace(target, model=served.model_id)
+    prompts = await _prompts(request, target, served)
+    cancel = asyncio.Event()
+    async with MetricsClient(target.url, verify_tls=request.verify_tls) as metrics:
+        scrapes = _Scrapes(metrics)
+        hooks = WindowHooks(scrapes.take, scrapes.take, _progress if sys.stderr.isatty() else None)
+        with _signals(cancel):
+            result = await _load(request, target, prompts, hooks, cancel)
+        if sys.stderr.isatty():
+            typer.echo("\r\033[K", err=True, nl=False)
+        return result, scrapes.delta()
+
+
+async def _load(
+    request: LoadRequest, target: Target, prompts: tuple[Prompt, ...], hooks: WindowHooks, cancel: asyncio.Event
+) -> LoadResult:
+    if request.rate_per_s is not None:
+        length_s = request.window_s or len(prompts) / request.rate_per_s * 2
+        shape = OpenLoop(
+            stages=(Stage(length_s, request.rate_per_s),),
+            arrival=Arrival(request.arrival),
+            max_concurrency=request.concurrency,
+            seed=request.seed,
+        )
+        return await run_open_loop(target, prompts, shape, hooks, cancel=cancel)
+    window_s = math.inf if request.window_s is None else request.window_s
+    closed = ClosedLoop(
+        concurrency=request.concurrency,
+        window_s=window_s,
+        max_window_s=window_s,
+        # no warm-up tells how long a request lasts: a short spread breaks the lockstep without a long ramp
+        spread_s=min(1.0, 0.02 * (request.concurrency - 1)),
+    )
+    return await run_closed_loop(target, prompts, closed, hooks, cancel=cancel)
+
+
+async def _prompts(request: LoadRequest, target: Target, served: ServedModel) -> tuple[Prompt, ...]:
+    workload = get_workload(request.workload)
+    if served.max_model_len is not None and request.max_tokens >= served.max_model_len:
+        raise UsageError(
+            f"--max-tokens {request.max_tokens} leaves no room for a prompt: {served.model_id} has a context of "
+            f"{served.max_model_len} tokens."
+        )
+    chars = await measure_chars_per_token(target.url, target.model, {workload.name: workload}, request.seed)
+    wanted = PromptRequest(
+        seed=request.seed,
+        level=request.concurrency,
+        repeat=0,
+        count=request.requests,
+        input_tokens=request.input_tokens,
+        max_tokens=request.max_tokens,
+    )
+    return workload.prompts(wanted, ratio_counter(chars))
+
+
+class _Scrapes:
+    """The server's counters at the window's edges; a server without them gives empty ones."""
+
+    def __init__(self, metrics: MetricsClient) -> None:
+        self._metrics = metrics
+        self._taken: list[Snapshot] = []
+
+    async def take(self) -> None:
+        try:
+            self._taken.append(await self._metrics.scrape())
+        except ServerError as error:
+            self._taken.append(Snapshot({}, (str(error),), b"", 0.0, now_s()))
+
+    def delta(self) -> CounterDelta:
+        if len(self._taken) < 2:
+            return CounterDelta(duration_s=0.0, warnings=("the window was not closed, so there are no server figures",))
+        before, after = self._taken
+        return delta(before, after, after.at_s - before.at_s)
+
+
+def _window_is_empty(request: LoadRequest, result: LoadResult) -> bool:
+    """True if no steady part exists: then the whole run is the window, and the output says so."""
+    return request.rate_per_s is None and (
+        request.requests < 2 * request.concurrency or result.requests_ended_in_window == 0
+    )
+
+
+def _server_json(server: CounterDelta) -> dict[str, object]:
+    """The deltas by name; what the server does not tell is None."""
+    from loadgen.metrics.figures import figures
+
+    return {figure.name: figure.value for figure in figures(server)} | {
+        "duration_s": server.duration_s or None,
+        "acceptance_per_position": list(server.acceptance_per_position),
+        "requests_finished": server.requests_finished,
+        "reset_detected": server.reset_detected,
+        "warnings": list(server.warnings),
+    }
+
+
+@contextlib.contextmanager
+def _signals(cancel: asyncio.Event) -> Iterator[None]:
+    """The first SIGINT or SIGTERM asks for the end; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+    both = (signal.SIGINT, signal.SIGTERM)
+
+    def stop() -> None:
+        cancel.set()
+        restore()
+
+    def restore() -> None:
+        for number in both:
+            loop.remove_signal_handler(number)
+
+    for number in both:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def _progress(progress: LoadProgress) -> None:
+    line = (
+        f"{progress.phase}  {progress.elapsed_s:5.1f} s  {progress.in_flight} in flight  {progress.finished} done  "
+        f"{progress.failed} failed  {progress.tokens_per_s:,.0f} tokens/s"
+    )
+    typer.echo(f"\r\033[K{line}", err=True, nl=False)
