@@ -7,14 +7,15 @@ from loadgen.analysis.model import Check
 from loadgen.store.model import Manifest, ServerFacts
 
 COMPARED = (
-    "cudagraph_mode",
+    "graph_mode",
     "async_scheduling",
     "model_runner",
     "enforce_eager",
-    "max_num_seqs",
-    "max_num_batched_tokens",
+    "dtype",
+    "quantization",
+    "prefix_caching",
 )
-"""Effective settings that change speed by themselves."""
+"""Effective settings (as engines tell them) that change speed by themselves."""
 
 
 def run_checks(manifest: Manifest, servers: Sequence[ServerFacts]) -> tuple[Check, ...]:

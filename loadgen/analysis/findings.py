@@ -1,5 +1,6 @@
 """From cells to findings: the whole analysis of a run."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -95,16 +96,24 @@ def _situation(manifest: Manifest, servers: Sequence[ServerFacts]) -> Situation:
         version=next((server.version for server in servers if server.version), None),
         max_num_seqs=_whole(servers, "max_num_seqs"),
         data_parallel=_whole(servers, "data_parallel_size"),
+        max_graph_size={
+            server.profile: size for server in servers if (size := _whole([server], "max_graph_size")) is not None
+        },
     )
 
 
 def _whole(servers: Sequence[ServerFacts], key: str) -> int | None:
-    """A setting of the servers as they run, written either way; None where no server tells."""
+    """A whole number of the servers as they run: told by the server, else from its command line; None where unknown."""
+    flag = f"--{key.replace('_', '-')}"
     for server in servers:
-        for name in (key, key.replace("_", "-")):
-            value = server.effective.get(name)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
+        told = server.effective.get(key, server.effective.get(key.replace("_", "-")))
+        if isinstance(told, int) and not isinstance(told, bool):
+            return told
+        for word, value in itertools.pairwise((*server.command, "")):
+            if word == flag and value.isdecimal():
+                return int(value)
+            if word.startswith(f"{flag}=") and word.removeprefix(f"{flag}=").isdecimal():
+                return int(word.removeprefix(f"{flag}="))
     return None
 
 

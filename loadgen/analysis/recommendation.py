@@ -1,7 +1,7 @@
 """What to set on the vLLM version at hand, from the measured levels of one static K."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadgen.analysis.answer import best_gain, label
 from loadgen.analysis.batchmap import batch_at, batches_of
@@ -22,6 +22,8 @@ class Situation:
     version: str | None = None
     max_num_seqs: int | None = None
     data_parallel: int | None = None
+    max_graph_size: dict[str, int] = field(default_factory=dict)
+    """By profile: the largest captured CUDA graph, in tokens per step."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,24 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
     able = ability(situation.methods.get(profile, "none"), situation.version, situation.data_parallel)
     old = _old_number(ranges)
     value = {"edges": [list(entry) for entry in ranges]} if able.setting == TWO_POOLS else [list(e) for e in ranges]
-    return Recommendation(able.setting, value, holds, None, _why(case, able, old) + tail)
+    graph = _graph_limit(case, k, situation.max_graph_size.get(profile))
+    return Recommendation(able.setting, value, holds, None, _why(case, able, old) + graph + tail)
+
+
+def _graph_limit(case: _Case, k: int, limit: int | None) -> str:
+    """A warning if a turn downwards lies where batch × (1 + K) reaches the captured graphs' end: it may be an artefact.
+
+    Prefills come on top, so that a step at the limit is already beyond it (seen on an H200 at 4 x 128 of 512).
+    """
+    for crossing in case.crossings:
+        low, high = crossing.level_below * (1 + k), crossing.level_above * (1 + k)
+        if limit is not None and crossing.direction == "down" and low < limit <= high:
+            return (
+                f" Between {crossing.level_below} and {crossing.level_above} the batch times {1 + k} reaches the CUDA "
+                f"graph capture limit of {limit} tokens: raise max_cudagraph_capture_size above {high} and measure "
+                "again before switching off."
+            )
+    return ""
 
 
 def ranges_of(finding: ProfileFinding, k: int, max_num_seqs: int | None) -> list[tuple[int, int, int]]:

@@ -136,3 +136,22 @@ def test_the_setting_fits_version_and_method(
     assert found is not None
     assert found.setting == setting
     assert "disable_by_batch_size would have been 13" in found.why
+
+
+H200_K3 = {1: 1.63, 2: 1.52, 4: 1.51, 8: 1.47, 16: 1.35, 32: 1.35, 64: 1.10, 128: 0.63}
+
+
+def test_h200_a_turn_at_the_graph_capture_limit_may_be_an_artefact(run_of: Any, manifest: Any) -> None:
+    plan = manifest(methods={"baseline": "none", "ngram": "draft_model"}, num_speculative_tokens={"ngram": 3})
+    servers = [server("baseline", "0.26.0"), server("ngram", "0.26.0", max_graph_size=512)]
+    found = analyse(plan, run_of(H200_K3), servers).recommendation
+    assert found is not None
+    assert (found.setting, found.value) == ("two_pools", {"edges": [[1, 72, 3], [73, 128, 0]]})
+    assert "raise max_cudagraph_capture_size above 512" in found.why
+
+
+def test_the_command_line_tells_what_the_server_does_not(run_of: Any, manifest: Any) -> None:
+    servers = [replace(server("baseline"), command=("vllm", "serve", "--max-num-seqs", "64"))]
+    found = analyse(manifest(), run_of(C86), servers).recommendation
+    assert found is not None
+    assert found.value == [[1, 12, 4], [13, 64, 0]]
