@@ -30,7 +30,8 @@ class StepPoint:
 
 @dataclass(frozen=True)
 class CostModel:
-    """t = fixed + Σ per_token · max(0, verified − knee) + per_request · batch [+ drafting + drafting_per_request · batch].
+    """t = fixed + Σ per_token · max(0, verified − knee) + per_request · batch, and where it speculates besides
+    drafting + drafting_per_request · batch.
 
     Seconds, tokens and requests. Below the first knee a step reads the weights whatever it computes (memory-bound);
     above it every verified token costs. Source: the roofline form of vllm-facts part 6, its maximum written as a convex

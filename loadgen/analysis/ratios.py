@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy import stats
 
@@ -91,6 +92,7 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
+@lru_cache(maxsize=256)
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     """Two-sided t quantile: 4.303 for two degrees of freedom at 95 %."""
     return float(stats.t.ppf(0.5 + confidence / 2, degrees))
