@@ -14,6 +14,7 @@ from loadgen.engines.ports import HOST, free_port, is_free, port_holder
 from loadgen.engines.readiness import Prober, Readiness
 from loadgen.errors import ServerError
 
+_LINE_LIMIT = 160
 _SECRET = re.compile(r"key|token$|password|secret")
 
 
@@ -62,6 +63,8 @@ class ManagedEngine(ABC):
         name = request.profile.name
 
         def report(phase: str, detail: str) -> None:
+            if phase == "waiting" and (line := child.log_tail(1)):
+                detail = f"{detail}; its log: {line[:_LINE_LIMIT]}"
             listener(EngineEvent(name, phase, now_s() - began, detail))
 
         port = self._choose_port()

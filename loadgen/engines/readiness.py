@@ -84,6 +84,8 @@ class Prober:
         while True:
             try:
                 result = await attempt()
+            except ConnectionRefusedError:
+                result, self._last = None, "nobody listens yet"
             except (httpx2.TransportError, OSError) as error:
                 result, self._last = None, f"{type(error).__name__} {error}".strip()
             if result is not None:
