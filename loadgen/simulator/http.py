@@ -38,13 +38,13 @@ class HttpRequest:
 class Exchange:
     """One answer: either `respond` once, or `open_stream`, any number of `send`, and `close_stream`."""
 
-    __slots__ = ("_chunked", "_connection", "_keep_alive", "_streaming", "gone", "on_drain", "on_gone")
+    __slots__ = ("_chunked", "_connection", "_head_only", "_keep_alive", "gone", "on_drain", "on_gone")
 
-    def __init__(self, connection: "Connection", keep_alive: bool, chunked: bool) -> None:
+    def __init__(self, connection: "Connection", keep_alive: bool, chunked: bool, head_only: bool = False) -> None:
         self._connection = connection
         self._keep_alive = keep_alive
         self._chunked = chunked
-        self._streaming = False
+        self._head_only = head_only
         self.gone = False
         """True once the answer is complete or the client has left: nothing can be written any more."""
         self.on_gone: Callable[[], None] | None = None
@@ -70,14 +70,13 @@ class Exchange:
         fields = [("content-length", str(len(body)))]
         if body:
             fields.append(("content-type", content_type))
-        self._connection.write(self._head(status, (*fields, *headers)) + body)
+        self._connection.write(self._head(status, (*fields, *headers)) + (b"" if self._head_only else body))
         self._finish()
 
     def open_stream(self, headers: tuple[tuple[str, str], ...] = ()) -> None:
         """Sends the head of an event stream, as vLLM does before it has a token."""
         if self.gone:
             return
-        self._streaming = True
         if not self._chunked:
             self._keep_alive = False
         fields = [("content-type", "text/event-stream; charset=utf-8"), ("vary", "Origin"), *headers]
@@ -299,11 +298,13 @@ class Connection(asyncio.Protocol):
         self._dispatching = True
         while self._current is None and self._waiting and not self._closing:
             waiting = self._waiting.popleft()
-            exchange = self._current = Exchange(self, waiting.keep_alive, waiting.chunked)
-            if isinstance(waiting.request, HttpRequest):
-                self._handler(waiting.request, exchange)
+            request = waiting.request
+            is_head = isinstance(request, HttpRequest) and request.method == "HEAD"
+            exchange = self._current = Exchange(self, waiting.keep_alive, waiting.chunked, is_head)
+            if isinstance(request, HttpRequest):
+                self._handler(request, exchange)
             else:
-                status, message = waiting.request
+                status, message = request
                 exchange.respond(status, message.encode(), "text/plain; charset=utf-8")
         self._dispatching = False
         if self._reading_paused and not self._waiting and self._transport is not None and not self._closing:

@@ -1,7 +1,9 @@
 """Runs one simulated server until it is told to end, or its engine dies."""
 
 import asyncio
+import gc
 import logging
+import resource
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +19,9 @@ _LAST_WORDS_S = 0.2
 """Between the engine's death and the end of the process: the answers that say so leave in it."""
 
 
+_FILES = 65535
+
+
 @dataclass(frozen=True)
 class ServeOptions:
     """Where to listen, and what to say about it."""
@@ -29,6 +34,7 @@ class ServeOptions:
 
 def serve(launch: Launch, options: ServeOptions) -> bool:
     """True after SIGINT or SIGTERM, False if the engine died. UsageError if the port is taken."""
+    _raise_file_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(launch, options))
 
@@ -42,6 +48,14 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return factory
 
 
+def _raise_file_limit() -> None:
+    """Each client needs a file; vLLM raises the soft limit likewise."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 async def _serve(launch: Launch, options: ServeOptions) -> bool:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -52,6 +66,8 @@ async def _serve(launch: Launch, options: ServeOptions) -> bool:
     port = await server.start(options.host, options.port)
     logger.info("Starting vLLM API server 0 on http://%s:%d (simulated by loadgen)", options.host, port)
     logger.info("Application startup complete.")
+    # What is there now stays: collections need not walk it, and so hold no step up.
+    gc.freeze()
     ticker = asyncio.create_task(_tick(StatLog(server)))
     waits = [asyncio.create_task(told.wait()), asyncio.create_task(server.died.wait())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -29,6 +29,8 @@ from loadgen.simulator.tokens import encode, render_chat
 logger = logging.getLogger(__name__)
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BACKLOG = 2048
+"""Connections that may wait to be accepted, as with uvicorn: a whole level connects at once."""
 _json = msgspec.json.encode
 _Route = Callable[[HttpRequest, Exchange], None]
 Answers = Callable[[SimRequest], LogprobSource]
@@ -84,7 +86,9 @@ class SimulatorServer:
         """Listens; returns the port (the one chosen for port 0). UsageError if it is taken."""
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(lambda: Connection(self._handle, self._connections), host, port)
+            self._server = await loop.create_server(
+                lambda: Connection(self._handle, self._connections), host, port, backlog=BACKLOG
+            )
         except OSError as error:
             raise UsageError(f"Cannot listen on {host}:{port} ({error.strerror}); choose another --port.") from error
         bound: int = self._server.sockets[0].getsockname()[1]
@@ -159,6 +163,10 @@ class SimulatorServer:
             route(request, exchange)
         except ApiError as error:
             exchange.respond(error.code, error.body)
+        except Exception:
+            # A request must never take the connection's later ones with it; vLLM answers 500 as well.
+            logger.exception("Request to %s failed.", request.path)
+            exchange.respond(500, ApiError("Internal server error", kind="InternalServerError", code=500).body)
 
     def _find(self, request: HttpRequest) -> tuple[str, _Route]:
         route = self._routes.get(request.path)

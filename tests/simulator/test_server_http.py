@@ -188,3 +188,26 @@ async def test_c57_a_slow_reader_gets_merged_events_and_loses_nothing(
     assert sum(sizes) == 2000
     assert max(sizes) > 100
     assert body.count(b"data: [DONE]") == 1
+
+
+async def test_head_gets_no_body(run_server: Any, http_request: Any, http_reply: Any) -> None:
+    async with run_server() as sim:
+        reader, writer = await sim.connect()
+        writer.write(http_request("HEAD", "/version"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(http_request("GET", "/version"))
+        assert (await http_reply(reader)).status == 200
+        writer.close()
+    assert head.startswith(b"HTTP/1.1 405 Method Not Allowed")
+
+
+async def test_a_fault_inside_is_a_500_and_the_connection_lives(
+    run_server: Any, http_request: Any, http_reply: Any, monkeypatch: Any
+) -> None:
+    async with run_server() as sim:
+        monkeypatch.setattr(sim.core, "reset_prefix_cache", lambda: 1 // 0)
+        reader, writer = await sim.connect()
+        writer.write(http_request("POST", "/reset_prefix_cache") + http_request("GET", "/health"))
+        assert (await http_reply(reader)).json["error"]["type"] == "InternalServerError"
+        assert (await http_reply(reader)).status == 200
+        writer.close()
