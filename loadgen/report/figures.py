@@ -1,10 +1,13 @@
 """The charts of one condition, as Plotly figures in plain dicts: nothing here needs Plotly's Python package."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from loadgen.analysis.model import ConditionFinding, LevelFinding
+from loadgen.analysis.pairs import Pairing, pair_cells
+from loadgen.report.chart import Chart
+from loadgen.report.detail import Detail
+from loadgen.report.latency import spread, tail
 from loadgen.report.traces import (
     BASELINE_COLOUR,
     Figure,
@@ -33,51 +36,46 @@ from loadgen.report.words import (
     ratio_with_interval,
     value_of,
 )
+from loadgen.store.model import CellResult
+
+NO_DETAIL = Detail()
 
 
-@dataclass(frozen=True)
-class Chart:
-    """One figure with its title and the line that says what it shows."""
-
-    key: str
-    title: str
-    shows: str
-    figure: Figure
-    wide: bool = False
-
-    @property
-    def many(self) -> bool:
-        """True if the legend needs several rows."""
-        return sum(bool(trace.get("showlegend", True)) for trace in self.figure["data"]) > 4
-
-
-def charts(condition: ConditionFinding, against: str) -> list[Chart]:
+def charts(
+    condition: ConditionFinding, against: str, cells: Sequence[CellResult] = (), detail: Detail = NO_DETAIL
+) -> list[Chart]:
     """The charts of one condition, in reading order; charts without a single point are left out."""
     series = [Series(profile, i) for i, profile in enumerate(condition.profiles)]
     levels = sorted({level.concurrency for profile in condition.profiles for level in profile.levels})
     if not levels:
         return []
+    where = condition.condition
     made = [
-        _speedup(series, levels),
+        _speedup(series, levels, pair_cells((c for c in cells if c.key.condition == where), against)),
         _throughput(series, levels, against),
         _why(series, levels) if len(series) <= 2 else _why_many(series),
         _acceptance(series, levels),
         _positions(series),
         _latency(series, levels, against, "tpot"),
         _latency(series, levels, against, "ttft"),
+        tail(series, cells, where, against, "tpot"),
+        tail(series, cells, where, against, "ttft"),
+        spread(series, detail.latencies, where, against, "tpot"),
+        spread(series, detail.latencies, where, against, "ttft"),
         _pareto(series, against),
     ]
-    return [chart for chart in made if any(trace["x"] for trace in chart.figure["data"])]
+    return [chart for chart in made if chart and any(trace["x"] for trace in chart.figure["data"])]
 
 
-def _speedup(series: list[Series], levels: list[int]) -> Chart:
-    """Speed-up over concurrency with bands, the line at 1.0 and the break-even intervals."""
+def _speedup(series: list[Series], levels: list[int], pairings: Sequence[Pairing]) -> Chart:
+    """Speed-up over concurrency with bands, the single pairs, the line at 1.0 and the break-even intervals."""
     data: list[Figure] = []
     shapes: list[Figure] = [line_at_one(levels)]
     annotations: list[Figure] = []
     for one in series:
         data += [band(one, lambda r: r.speedup), lines(one, lambda r: value_of(r.speedup), _speedup_hover)]
         data.append(void(one, lambda r: value_of(r.speedup)))
+        data += [_pairs(one, pairing) for pairing in pairings if pairing.profile == one.profile.profile]
         found = one.profile.break_even.get("output_tokens_per_s")
         for crossing in found.crossings if found else ():
             low, high = (finite(v) for v in crossing.ci95)
@@ -93,9 +91,32 @@ def _speedup(series: list[Series], levels: list[int]) -> Chart:
     layout |= {"shapes": shapes, "annotations": annotations}
     shows = (
         "Output tokens per second, profile over baseline, with its 95 % interval. Above 1.0 speculation pays; "
-        "the shaded column is the interval of the break-even; a cross is a level that carries no verdict."
+        "dots are single pairs, the shaded column is the interval of the break-even, "
+        "a cross is a level that carries no verdict."
     )
     return Chart("speedup", "Where it pays", shows, {"data": _with_points(data), "layout": layout}, wide=True)
+
+
+def _pairs(one: Series, pairing: Pairing) -> Figure:
+    """The single pairs of the valid levels as small dots: how far the repeats lie apart."""
+    valid = {level.concurrency for level in one.profile.levels if level.valid}
+    rows = [
+        (pair.key, pair.profile.output_tokens_per_s / pair.baseline.output_tokens_per_s)
+        for pair in pairing.pairs
+        if pair.key.level in valid and pair.baseline.output_tokens_per_s > 0
+    ]
+    rows = [(key, ratio) for key, ratio in rows if math.isfinite(ratio)]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"{one.name}: pairs",
+        "x": [x_of(key.level) for key, _ in rows],
+        "y": [ratio for _, ratio in rows],
+        "marker": {"color": one.colour, "size": 4, "opacity": 0.55},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "legendgroup": one.name,
+    }
 
 
 def _throughput(series: list[Series], levels: list[int], against: str) -> Chart:

@@ -11,6 +11,8 @@ from markupsafe import Markup
 from loadgen.analysis.model import Findings
 from loadgen.report import view
 from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, STEP_TIME
+from loadgen.report.detail import Detail
+from loadgen.report.figures import NO_DETAIL
 from loadgen.report.summary import dumps
 from loadgen.report.words import clean, compact, headline_caveat, level_state
 from loadgen.store.model import CellResult, Manifest, ServerFacts
@@ -27,10 +29,17 @@ def embed_json(value: object) -> Markup:
 
 
 def render_html(
-    findings: Findings, manifest: Manifest, cells: Sequence[CellResult] = (), servers: Sequence[ServerFacts] = ()
+    findings: Findings,
+    manifest: Manifest,
+    cells: Sequence[CellResult] = (),
+    servers: Sequence[ServerFacts] = (),
+    detail: Detail = NO_DETAIL,
 ) -> str:
     """The whole page as text; it asks the network for nothing."""
-    conditions = view.condition_views(findings, manifest)
+    conditions = view.condition_views(findings, manifest, cells, detail)
+    over_time = view.run_charts(findings, cells, detail)
+    figures = {f"{c.anchor}-{chart.key}": chart.figure for c in conditions for chart in c.charts}
+    figures |= {f"run-{chart.key}": chart.figure for chart in over_time}
     advice = findings.recommendation
     return (
         _environment()
@@ -54,7 +63,9 @@ def render_html(
             server_commands=[(server, view.command(server.command)) for server in servers],
             hashes=view.prompt_hashes(cells),
             effective=view.effective_rows(servers),
-            figures={f"{c.anchor}-{chart.key}": chart.figure for c in conditions for chart in c.charts},
+            over_time=over_time,
+            problem=detail.problem,
+            figures=figures,
             style=_asset("templates", "report.css"),
             script=_asset("templates", "report.js"),
             plotly=_asset("assets", "plotly-basic.min.js"),

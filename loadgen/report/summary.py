@@ -41,8 +41,9 @@ def _text(value: object) -> str:
 
 
 def dumps(value: object, indent: int | None = 2) -> str:
-    """JSON text of the value; never NaN or Infinity, whatever is in it (C36)."""
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    """JSON text of the value; never NaN or Infinity, whatever is in it (C36); compact on one line without an indent."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(plain(value), indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
 
 
 def json_schema() -> dict[str, Any]:

@@ -7,10 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadgen.analysis.model import BreakEven, Check, ConditionFinding, Findings, LevelFinding, ProfileFinding
+from loadgen.analysis.model import BreakEven, Check, Findings, LevelFinding, ProfileFinding
+from loadgen.report.chart import Chart
 from loadgen.report.columns import pays
-from loadgen.report.figures import Chart, charts
+from loadgen.report.detail import Detail
+from loadgen.report.figures import charts
 from loadgen.report.summary import dumps
+from loadgen.report.timeline import timelines
+from loadgen.report.traces import Series
 from loadgen.report.words import (
     MEASURE_WORDS,
     STATUS_WORDS,
@@ -116,19 +120,28 @@ def _verdict(found: BreakEven | None) -> tuple[str, str]:
     return STATUS_WORDS[found.status], ", ".join(part for part in (turns, unsure) if part)
 
 
-def condition_views(findings: Findings, manifest: Manifest) -> list[ConditionView]:
+def condition_views(
+    findings: Findings, manifest: Manifest, cells: Sequence[CellResult], detail: Detail
+) -> list[ConditionView]:
     """One section per condition."""
-    return [_condition_view(i, c, findings.against, manifest) for i, c in enumerate(findings.conditions, 1)]
+    views = []
+    for index, condition in enumerate(findings.conditions, 1):
+        profiles = tuple(
+            ProfileView(profile, manifest.num_speculative_tokens.get(profile.profile), turns(profile))
+            for profile in condition.profiles
+        )
+        drawn = tuple(charts(condition, findings.against, cells, detail))
+        views.append(ConditionView(f"c{index}", condition_words(condition.condition), drawn, profiles))
+    return views
 
 
-def _condition_view(index: int, condition: ConditionFinding, against: str, manifest: Manifest) -> ConditionView:
-    """A condition's charts, tables and sentences."""
-    profiles = [
-        ProfileView(profile, manifest.num_speculative_tokens.get(profile.profile), turns(profile))
-        for profile in condition.profiles
-    ]
-    title = condition_words(condition.condition)
-    return ConditionView(f"c{index}", title, tuple(charts(condition, against)), tuple(profiles))
+def run_charts(findings: Findings, cells: Sequence[CellResult], detail: Detail) -> list[Chart]:
+    """The charts over the whole run; a profile looks as in the conditions' charts."""
+    series: dict[str, Series] = {}
+    for condition in findings.conditions:
+        for index, profile in enumerate(condition.profiles):
+            series.setdefault(profile.profile, Series(profile, index))
+    return timelines(list(series.values()), cells, detail.gauges, findings.against)
 
 
 def turns(profile: ProfileFinding) -> tuple[tuple[str, str, str], ...]:

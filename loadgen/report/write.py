@@ -7,6 +7,7 @@ from pathlib import Path
 from loadgen.analysis.model import Findings
 from loadgen.errors import UsageError
 from loadgen.report.cells_csv import cells_csv
+from loadgen.report.detail import read_detail
 from loadgen.report.html import render_html
 from loadgen.report.markdown import render_markdown
 from loadgen.report.summary import dumps, summary
@@ -28,7 +29,7 @@ def write_reports(
         "summary.json": lambda: dumps(summary(findings, manifest)) + "\n",
         "cells.csv": lambda: cells_csv(cells),
         "report.md": lambda: render_markdown(findings, manifest, cells, servers),
-        "report.html": lambda: render_html(findings, manifest, cells, servers),
+        "report.html": lambda: render_html(findings, manifest, cells, servers, read_detail(folder)),
     }
     written: dict[str, Path] = {}
     for name, make in makers.items():

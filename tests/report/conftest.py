@@ -20,7 +20,8 @@ from loadgen.analysis.model import (
 )
 from loadgen.load.shape import ClientHealth
 from loadgen.load.summary import Distribution
-from loadgen.metrics.model import CounterDelta, GaugeSummary, HistogramDelta
+from loadgen.metrics.model import CounterDelta, GaugeSample, GaugeSummary, HistogramDelta
+from loadgen.report.detail import Detail, Latencies, Place
 from loadgen.store.model import CellKey, CellResult, Condition, Manifest, ServerFacts
 
 LEVELS = (1, 2, 4, 8, 16, 32)
@@ -181,7 +182,7 @@ def _cell(name: str, condition: Condition, concurrency: int, repeat: int, order:
         gauges=GaugeSummary(5, concurrency * 0.98, concurrency, 0.0, 0.0, 0.12, 0.004, 0.009),
         client_tokens_total=int(tokens),
         token_sources={"server": 41},
-        half_second_tokens=(10.0, 11.0),
+        half_second_tokens=tuple(rate / 2 * (1 + 0.03 * ((i * 7 + order) % 5 - 2)) for i in range(5)),
         prompts_sha256="ab12" * 16,
     )
 
@@ -216,6 +217,31 @@ def manifest() -> Manifest:
 @pytest.fixture
 def cells(findings: Findings) -> tuple[CellResult, ...]:
     return _cells(findings)
+
+
+def _detail(found: Findings) -> Detail:
+    latencies: dict[Place, Latencies] = {}
+    gauges: list[tuple[str, GaugeSample]] = []
+    for cell in _cells(found):
+        key = cell.key
+        place = latencies.setdefault((key.condition, key.profile, key.level), Latencies())
+        slow = 1.0 if key.profile == "baseline" else 1.1
+        place.ttft_s += [slow * (0.04 + 0.002 * key.level) * (1 + (i * 37 % 40) / 60) for i in range(40)]
+        place.tpot_s += [slow * 0.016 * (1 + key.level / 40) * (1 + (i * 29 % 40) / 200) for i in range(40)]
+        for i in range(5):
+            at = cell.order * 4.0 + i * 0.5
+            gauges.append((key.profile, GaugeSample(at, key.level - (i == 3), 0.0, 0.02 * key.level + 0.01 * i, 0.004)))
+    return Detail(gauges, latencies)
+
+
+@pytest.fixture
+def detail(findings: Findings) -> Detail:
+    return _detail(findings)
+
+
+@pytest.fixture
+def make_detail() -> Callable[[Findings], Detail]:
+    return _detail
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from loadgen.analysis.model import ConditionFinding, Findings
-from loadgen.report.figures import Chart, charts, pooled_positions
+from loadgen.report.chart import Chart
+from loadgen.report.figures import charts, pooled_positions
 from loadgen.report.summary import dumps
 
 

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from loadgen.analysis.model import Findings
+from loadgen.report.detail import Detail
 from loadgen.report.html import embed_json, render_html
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
@@ -50,9 +51,13 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def page(
-    findings: Findings, manifest: Manifest, cells: tuple[CellResult, ...], servers: tuple[ServerFacts, ...]
+    findings: Findings,
+    manifest: Manifest,
+    cells: tuple[CellResult, ...],
+    servers: tuple[ServerFacts, ...],
+    detail: Detail,
 ) -> Page:
-    return Page(render_html(findings, manifest, cells, servers))
+    return Page(render_html(findings, manifest, cells, servers, detail))
 
 
 def attributes(page: Page) -> Iterator[tuple[str, str, str]]:
@@ -91,6 +96,7 @@ def test_every_chart_has_a_figure_and_a_line_that_explains_it(page: Page) -> Non
     assert sorted(wanted) == sorted(page.figures())
     assert {name.split("-")[1] for name in wanted} == {
         "speedup", "throughput", "why", "acceptance", "positions", "tpot", "ttft", "pareto",
+        "tpot99", "ttft99", "tpotspread", "ttftspread", "tokens", "running", "kv",
     }  # fmt: skip
     assert sum(tag == "figcaption" for tag, _ in page.tags) == len(wanted)
 
@@ -113,11 +119,13 @@ def test_large_runs_stay_small(
     large_findings: Findings,
     manifest: Manifest,
     make_cells: Callable[[Findings], tuple[CellResult, ...]],
+    make_detail: Callable[[Findings], Detail],
     servers: tuple[ServerFacts, ...],
 ) -> None:
-    text = render_html(large_findings, manifest, make_cells(large_findings), servers)
+    detail = make_detail(large_findings)
+    text = render_html(large_findings, manifest, make_cells(large_findings), servers, detail)
     assert len(text.encode()) < 2_000_000
-    assert len(Page(text).figures()) == 16
+    assert len(Page(text).figures()) == 2 * 12 + 3
 
 
 def test_c102_nothing_from_outside_runs(

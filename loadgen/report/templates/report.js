@@ -30,6 +30,7 @@
     // On paper the width is known (A4 within its margins); on screen Plotly follows the box.
     const size = printing ? { width: 680, height: 290, autosize: false } : { autosize: true };
     return Object.assign({}, layout, size, {
+      updatemenus: (layout.updatemenus || []).map((menu) => Object.assign({ bgcolor: card, bordercolor: grid, font: { color: text } }, menu)),
       annotations: (layout.annotations || []).map((note) => Object.assign({ bgcolor: card, borderpad: 3 }, note)),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
