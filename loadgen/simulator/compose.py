@@ -14,7 +14,7 @@ _TOPIC_WORDS = 10
 _FENCE_OPEN = tuple(encode("```\n"))
 _FENCE_CLOSE = tuple(encode("\n```"))
 _LENGTH_SIGMA = 0.5
-_RUN_SIGMA = 0.35
+_RUN_SIGMA = 0.25
 _LONGEST_PART = 2000
 
 

@@ -237,7 +237,7 @@ class SimulatedCore:
     def _compute(self, plan: Scheduled) -> tuple[list[Emission], StepShape, int]:
         """Moves every scheduled request on."""
         emissions: list[Emission] = []
-        prefill = decoded = context = generated = 0
+        prefill = decoded = context = verified = generated = 0
         low_k, high_k = 1 << 30, -1
         for sequence, chunk in plan.work:
             start = sequence.out
@@ -252,6 +252,7 @@ class SimulatedCore:
             else:
                 drafted, accepted = sequence.draft, sequence.right
                 decoded += 1 + drafted
+                verified += drafted * (sequence.prompt_length + start)
                 low_k = drafted if drafted < low_k else low_k
                 high_k = drafted if drafted > high_k else high_k
                 stop = start + 1 + accepted
@@ -262,7 +263,7 @@ class SimulatedCore:
         uniform = low_k if low_k == high_k and not prefill else -1
         finished_prompts = sum(1 for sequence, chunk in plan.work if chunk and not sequence.left) if prefill else 0
         shape = StepShape(
-            prefill + decoded, len(plan.work), prefill, decoded + finished_prompts, context, uniform, 0, 0, 0
+            prefill + decoded, len(plan.work), prefill, decoded + finished_prompts, context, verified, uniform, 0, 0, 0
         )
         return emissions, shape, generated
 

@@ -20,6 +20,8 @@ class StepShape(NamedTuple):
     """Tokens whose logits are sampled: verified tokens, and one per finished prompt."""
     context_tokens: int
     """Context read by attention, summed over requests."""
+    verified_context: int
+    """Context times draft tokens, summed over requests that verify drafts."""
     uniform_k: int
     """K if every request verifies 1 + K tokens and none is in prefill; -1 otherwise."""
     drafting: int
@@ -39,6 +41,7 @@ class CostModel:
         self._capture = config.capture_sizes if config.graph_mode != "NONE" else ()
         self._weights_s = hardware.weight_bytes / hardware.bandwidth
         self._token_s = 2.0 * hardware.parameters / hardware.flops
+        self._row_s = 2.0 * hardware.head_parameters / hardware.flops
         self._speculative = config.method != "none"
 
     def padded(self, tokens: int) -> int:
@@ -71,13 +74,14 @@ class CostModel:
     def _gemm_s(self, shape: StepShape) -> float:
         """Weights over bandwidth or FLOPs of padded tokens, joined by a smooth maximum (power mean)."""
         sharp = self.hardware.knee_sharpness
-        compute = self._token_s * self.padded(shape.tokens)
+        compute = self._token_s * self.padded(shape.tokens) + self._row_s * shape.rows
         larger, smaller = (compute, self._weights_s) if compute > self._weights_s else (self._weights_s, compute)
         joined: float = larger * (1.0 + (smaller / larger) ** sharp) ** (1.0 / sharp)
         return joined
 
     def _kv_s(self, shape: StepShape) -> float:
-        return shape.context_tokens * self.hardware.kv_bytes_per_token / self.hardware.bandwidth
+        read = shape.context_tokens + self.hardware.verify_attention * shape.verified_context
+        return read * self.hardware.kv_bytes_per_token / self.hardware.bandwidth
 
     def _is_full_graph(self, shape: StepShape) -> bool:
         if self.config.graph_mode not in {"FULL_AND_PIECEWISE", "FULL", "FULL_DECODE_ONLY"} or shape.uniform_k < 0:

