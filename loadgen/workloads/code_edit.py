@@ -39,6 +39,7 @@ class CodeEdit(TextWorkload):
     name = "code-edit"
     description = "rewrite the given code with a small change: high n-gram overlap, the easy case for lookup drafts"
     default_input_tokens = 300
+    min_input_tokens = 100
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:
         """Ticket, remarks and other files as needed, then the request and the one fenced block to be rewritten."""

@@ -23,6 +23,7 @@ class ExtractJson(TextWorkload):
     name = "extract-json"
     description = "extract fields from a text as JSON: short answers, values copied from the prompt"
     default_input_tokens = 200
+    min_input_tokens = 130
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:
         """Ticket, the letter with its facts among small talk, then the keys."""

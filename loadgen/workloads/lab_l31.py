@@ -35,6 +35,7 @@ class LabL31(TextWorkload):
     name = "lab-l31"
     description = "in Spanish: reversing a linked list, then summarise a passage and quote it: half free, half copied"
     default_input_tokens = 250
+    min_input_tokens = 130
     default_max_tokens = 192
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:

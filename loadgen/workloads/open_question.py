@@ -51,6 +51,7 @@ class Chat(OpenQuestion):
     name = "chat"
     description = "open questions: low n-gram overlap, the hard case for lookup drafts"
     default_input_tokens = 60
+    min_input_tokens = 45
     requests_file = "questions.txt"
     wishes_file = "constraints.txt"
 
@@ -61,5 +62,6 @@ class Creative(OpenQuestion):
     name = "creative"
     description = "stories, letters and poems: the lowest n-gram overlap of all"
     default_input_tokens = 70
+    min_input_tokens = 45
     requests_file = "stories.txt"
     wishes_file = "story_wishes.txt"

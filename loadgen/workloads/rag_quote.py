@@ -26,6 +26,7 @@ class RagQuote(TextWorkload):
     name = "rag-quote"
     description = "answer by quoting from the given passages: high n-gram overlap with a long prompt"
     default_input_tokens = 400
+    min_input_tokens = 120
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:
         """Ticket, passages (the wanted one somewhere among them), then the request to quote it."""

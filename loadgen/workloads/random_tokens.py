@@ -14,6 +14,7 @@ class RandomTokens:
     name = "random"
     description = "random token ids, only on request: acceptance on them says nothing about real text"
     default_input_tokens = 512
+    min_input_tokens = 1
     default_max_tokens = 128
     warnings = (
         "random tokens have no structure to follow, so acceptance on them means nothing; take a natural workload",

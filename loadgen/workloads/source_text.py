@@ -40,6 +40,7 @@ class Summarise(SourceText):
     name = "summarise"
     description = "summarise the given text: middling n-gram overlap"
     default_input_tokens = 300
+    min_input_tokens = 60
     asks = (
         "Summarise the following text in three sentences.",
         "Summarise this text in one short paragraph, for a reader who has no time.",
@@ -53,6 +54,7 @@ class Translate(SourceText):
     name = "translate"
     description = "translate the given text: low n-gram overlap, since the answer is in another language"
     default_input_tokens = 130
+    min_input_tokens = 60
     asks = (
         "Translate the following text into French. Output only the translation.",
         "Translate the following text into German. Output only the translation.",

@@ -19,6 +19,8 @@ class TextWorkload(ABC):
     description: str
     default_input_tokens: int
     default_max_tokens: int = 128
+    min_input_tokens: int
+    """The shortest prompt that every draw can be brought to."""
     warnings: tuple[str, ...] = ()
 
     def prompts(self, request: PromptRequest, count_tokens: TokenCounter) -> tuple[Prompt, ...]:
@@ -52,7 +54,7 @@ class TextWorkload(ABC):
         nearest = best.tokens if best else 0
         raise UsageError(
             f"workload {self.name} cannot make a prompt of {wanted} tokens within 5 %, the nearest has {nearest}; "
-            f"ask for {self.default_input_tokens} or more"
+            f"ask for {self.min_input_tokens} or more"
         )
 
     @abstractmethod

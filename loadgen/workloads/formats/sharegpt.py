@@ -1,0 +1,57 @@
+"""ShareGPT's JSON: a list of conversations, of which the first question is asked."""
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from loadgen.errors import UsageError
+from loadgen.workloads.formats.common import Fault, FilePrompt, FilePrompts, read_bytes, reason_of, refuse, user
+
+_ASKING = {"human", "user"}
+
+
+class TurnRecord(BaseModel):
+    """One turn."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+    sender: str
+    value: str
+
+
+class ConversationRecord(BaseModel):
+    """One conversation; `from` is a word of Python, so turns are read by hand."""
+
+    model_config = ConfigDict(extra="ignore")
+    conversations: list[dict[str, object]]
+
+    def turns(self) -> list[TurnRecord]:
+        """The turns, with `from` as `sender`."""
+        return [TurnRecord.model_validate({**turn, "sender": turn.get("from")}) for turn in self.conversations]
+
+
+def read(path: Path) -> FilePrompts:
+    """The first human turn of each conversation; those that have none are left out, with a warning that counts them."""
+    try:
+        entries = json.loads(read_bytes(path).decode("utf-8"))
+    except ValueError as error:
+        raise UsageError(f"workload file {path} is not JSON in UTF-8 ({error}); give ShareGPT's JSON file") from error
+    if not isinstance(entries, list):
+        raise UsageError(f"workload file {path} is no list of conversations; give ShareGPT's JSON file")
+    faults: list[Fault] = []
+    prompts: list[FilePrompt] = []
+    without = 0
+    for number, entry in enumerate(entries, start=1):
+        try:
+            turns = ConversationRecord.model_validate(entry).turns()
+        except ValidationError as error:
+            faults.append(Fault(f"entry {number}", reason_of(error)))
+            continue
+        asked = next((turn.value for turn in turns if turn.sender in _ASKING and turn.value.strip()), None)
+        if asked is None:
+            without += 1
+        else:
+            prompts.append(user(asked))
+    refuse(path, faults)
+    left_out = f"{without} of {len(entries)} conversations in {path.name} have no human turn and were left out"
+    return FilePrompts(tuple(prompts), (left_out,) if without else ())
