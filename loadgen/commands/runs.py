@@ -25,13 +25,14 @@ def command(
         typer.echo(f"There is no run under {runs}/ yet; `make sweep PROFILE=ngram` makes one.")
     for run in found:
         manifest = run.manifest()
+        workloads = tuple(dict.fromkeys(c.workload for c in manifest.conditions))
         planned = len(manifest.profiles) * len(manifest.conditions) * len(manifest.levels)
         row = {
             "run": run.run_id,
             "engine": manifest.engine,
             "simulated": manifest.simulated,
             "profiles": manifest.profiles,
-            "workloads": tuple(dict.fromkeys(c.workload for c in manifest.conditions)),
+            "workloads": workloads,
             "levels": manifest.levels,
             "cells": len(run.cells()),
             "cells_planned": planned * manifest.repeats * manifest.sessions,
@@ -41,6 +42,6 @@ def command(
             continue
         mark = " SIMULATED" if manifest.simulated else ""
         typer.echo(
-            f"{run.run_id}  {manifest.engine}{mark}  {', '.join(manifest.profiles)} on {', '.join(row['workloads'])}"
+            f"{run.run_id}  {manifest.engine}{mark}  {', '.join(manifest.profiles)} on {', '.join(workloads)}"
             f"  cells {row['cells']}/{row['cells_planned']}"
         )

@@ -39,6 +39,11 @@ def command(
 
     profile = load_profile(config)
     options = LaunchOptions(hardware or DEFAULT_HARDWARE, model, seed, start, noise, max_num_seqs, max_model_len)
+    if truth:
+        from loadgen.commands.simulate_truth import TruthRequest, print_truth
+
+        print_truth(TruthRequest(profile, options, workload, levels, against, as_json))
+        return
     from loadgen.simulator.faults import Fault
     from loadgen.simulator.serve import ServeOptions, serve
 

@@ -84,10 +84,8 @@ def _measure(job: _Job, listener: Listener) -> LoadgenError | InterruptedRunErro
 
     try:
         uvloop.run(_run(job, listener))
-    except* LoadgenError as group:
-        return _first(group, LoadgenError)
-    except* InterruptedRunError:
-        return InterruptedRunError("interrupted by the user")
+    except (LoadgenError, InterruptedRunError) as ending:
+        return ending
     return None
 
 
@@ -119,7 +117,7 @@ async def _run(job: _Job, listener: Listener) -> None:
     try:
         await run.run()
     except asyncio.CancelledError:
-        raise InterruptedRunError from None
+        raise InterruptedRunError("interrupted") from None
     finally:
         await job.engine.close()
 
@@ -163,12 +161,3 @@ def _listener(job: _Job) -> Iterator[Listener]:
         return
     with LiveListener(console) as live:
         yield live
-
-
-def _first(group: BaseExceptionGroup[LoadgenError], kind: type[LoadgenError]) -> LoadgenError:
-    for error in group.exceptions:
-        if isinstance(error, kind):
-            return error
-        if isinstance(error, BaseExceptionGroup):
-            return _first(error, kind)
-    raise group

@@ -76,7 +76,7 @@ class CellMeasurer:
                 target, prompts, shape, hooks, request_estimate_s=request_s, cancel=self.cancel
             )
         if load.interrupted or self.cancel.is_set():
-            raise InterruptedRunError
+            raise InterruptedRunError("interrupted")
         _require_success(load.records, "requests")
         await unless_cancelled(self.cancel, scrapes.idle("idle-after"))
         self.folder.append_gauges(key, tuple(scrapes.watcher.samples))

@@ -19,7 +19,7 @@ async def unless_cancelled(cancel: asyncio.Event, work: Coroutine[Any, Any, T]) 
         await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise InterruptedRunError
+        raise InterruptedRunError("interrupted")
     finally:
         stop.cancel()
         if not task.done():

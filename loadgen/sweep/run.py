@@ -113,9 +113,15 @@ class SweepRun:
 
     async def _start_all(self, names: list[str], session: int) -> None:
         """All of them are up; if one fails or the user stops, none is left starting."""
-        async with asyncio.TaskGroup() as group:
-            for name in names:
-                group.create_task(unless_cancelled(self.cancel, self._start(name, session)))
+        starts = [asyncio.ensure_future(unless_cancelled(self.cancel, self._start(name, session))) for name in names]
+        await asyncio.wait(starts, return_when=asyncio.FIRST_EXCEPTION)
+        for start in starts:
+            start.cancel()
+        ended = await asyncio.gather(*starts, return_exceptions=True)
+        # The first fault is the cause; the others were cancelled because of it.
+        faults = [fault for fault in ended if isinstance(fault, BaseException)]
+        for fault in sorted(faults, key=lambda fault: isinstance(fault, asyncio.CancelledError)):
+            raise fault
         if self.measurer.count_tokens is None:
             await self._learn_token_length()
 
