@@ -76,17 +76,9 @@ def _speedup(series: list[Series], levels: list[int], pairings: Sequence[Pairing
         data += [band(one, lambda r: r.speedup), lines(one, lambda r: value_of(r.speedup), _speedup_hover)]
         data.append(void(one, lambda r: value_of(r.speedup)))
         data += [_pairs(one, pairing) for pairing in pairings if pairing.profile == one.profile.profile]
-        found = one.profile.break_even.get("output_tokens_per_s")
-        for crossing in found.crossings if found else ():
-            low, high = (finite(v) for v in crossing.ci95)
-            centre = finite(crossing.concurrency)
-            if low is None or high is None or centre is None:
-                continue
-            shapes += turn_shapes(one, low, centre, high)
-            if len(series) <= 2:
-                words = f"{one.name} turns at<br>{crossing_words(centre, (low, high))}"
-                side, edge = ("left", low) if crossing.direction == "down" else ("right", high)
-                annotations.append(note(x_of(edge), words, side, len(annotations)))
+        columns, notes = _turns(one, len(annotations))
+        shapes += columns
+        annotations += notes if len(series) <= 2 else []
     layout = layout_of(levels, "speed-up", {"ticksuffix": "×", "rangemode": "normal"})
     layout |= {"shapes": shapes, "annotations": annotations}
     shows = (
@@ -95,6 +87,25 @@ def _speedup(series: list[Series], levels: list[int], pairings: Sequence[Pairing
         "a cross is a level that carries no verdict."
     )
     return Chart("speedup", "Where it pays", shows, {"data": _with_points(data), "layout": layout}, wide=True)
+
+
+def _turns(one: Series, row: int) -> tuple[list[Figure], list[Figure]]:
+    """(shaded columns, notes) for the crossings of output tokens/s; the notes start at `row` from below."""
+    found = one.profile.break_even.get("output_tokens_per_s")
+    shapes: list[Figure] = []
+    notes: list[Figure] = []
+    if found is None:
+        return shapes, notes
+    for crossing in found.crossings:
+        low, high = (finite(v) for v in crossing.ci95)
+        centre = finite(crossing.concurrency)
+        if low is None or high is None or centre is None:
+            continue
+        shapes += turn_shapes(one, low, centre, high)
+        words = f"{one.name} turns at<br>{crossing_words(crossing, indicative=found.indicative)}"
+        side, edge = ("left", low) if crossing.direction == "down" else ("right", high)
+        notes.append(note(x_of(edge), words, side, row + len(notes)))
+    return shapes, notes
 
 
 def _pairs(one: Series, pairing: Pairing) -> Figure:

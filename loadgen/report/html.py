@@ -14,7 +14,7 @@ from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, STEP_TIME
 from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
 from loadgen.report.summary import dumps
-from loadgen.report.words import clean, compact, headline_caveat, level_state
+from loadgen.report.words import clean, compact, headline_caveat, level_state, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # What could end a script element or a JavaScript line from inside a JSON string (C102).
@@ -80,7 +80,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"clean": clean, "embed_json": embed_json}
+    environment.filters |= {"clean": clean, "sentence": sentence, "embed_json": embed_json}
     environment.globals["level_state"] = level_state
     return environment
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
 from loadgen.report import view
 from loadgen.report.columns import CHECKS, COLUMNS
-from loadgen.report.words import clean, compact, condition_words, headline_caveat
+from loadgen.report.words import clean, compact, condition_words, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # Markdown's own marks, HTML's, the table's pipe, and @ and # which forges turn into mentions and links.
@@ -109,7 +109,7 @@ def _checks(findings: Findings) -> Iterator[str]:
         return
     yield "\n".join(
         f"- **{escape(item.check.name)}** ({'void' if item.check.voids else 'warning'}; {escape(item.where)}): "
-        f"{escape(item.check.cause)} {escape(item.check.cure)}"
+        f"{escape(sentence(item.check.cause))} Cure: {escape(sentence(item.check.cure))}"
         for item in checks
     )
 

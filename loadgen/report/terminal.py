@@ -24,6 +24,7 @@ from loadgen.report.words import (
     level_checks,
     level_state,
     levels_words,
+    sentence,
 )
 from loadgen.store.model import Manifest
 
@@ -102,7 +103,7 @@ def _condition(condition: ConditionFinding, findings: Findings, manifest: Manife
         else:
             yield Text("  no level was measured", style="dim")
         for measure, found in profile.break_even.items():
-            turns = ", ".join(crossing_words(c.concurrency, c.ci95) for c in found.crossings)
+            turns = ", ".join(crossing_words(c, indicative=found.indicative) for c in found.crossings)
             at = f" at {turns}" if turns else ""
             unsure = " (indicative)" if found.indicative else ""
             yield Text(f"  {MEASURE_WORDS.get(measure, clean(measure))}: {STATUS_WORDS[found.status]}{at}{unsure}")
@@ -144,6 +145,6 @@ def _check(check: Check, where: str) -> RenderableType:
     text = Text.assemble(
         (f"{mark} ", style),
         (f"{clean(check.name)}", "bold"),
-        f" ({where.rstrip(': ')}): {clean(check.cause)} {clean(check.cure)}",
+        f" ({where.rstrip(': ')}): {sentence(check.cause)} Cure: {sentence(check.cure)}",
     )
     return Padding(text, (0, 0, 0, 2), expand=False)

@@ -115,7 +115,7 @@ def _verdict(found: BreakEven | None) -> tuple[str, str]:
     """(the verdict in words, where it turns with its interval)."""
     if found is None:
         return "not analysed", ""
-    turns = "; ".join(crossing_words(c.concurrency, c.ci95) for c in found.crossings)
+    turns = "; ".join(crossing_words(c, indicative=found.indicative) for c in found.crossings)
     unsure = "indicative" if found.indicative else ""
     return STATUS_WORDS[found.status], ", ".join(part for part in (turns, unsure) if part)
 

@@ -3,7 +3,7 @@
 import math
 import unicodedata
 
-from loadgen.analysis.model import BreakEvenStatus, Check, ConditionFinding, Estimate, Findings, LevelFinding
+from loadgen.analysis.model import BreakEvenStatus, Check, ConditionFinding, Crossing, Estimate, Findings, LevelFinding
 from loadgen.store.model import Condition
 
 MISSING = "n/a"
@@ -124,11 +124,19 @@ def condition_words(condition: Condition) -> str:
     return f"{clean(condition.workload)}, {condition.input_tokens} input tokens, temperature {condition.temperature:g}"
 
 
-def crossing_words(concurrency: float, ci95: tuple[float, float]) -> str:
-    """`12 (95 % CI 10 to 15)`; up to one decimal."""
-    low, high = (MISSING if finite(v) is None else f"{v:.1f}".removesuffix(".0") for v in ci95)
-    centre = f"{concurrency:.1f}".removesuffix(".0") if finite(concurrency) is not None else MISSING
-    return f"{centre} (95 % CI {low} to {high})"
+def crossing_words(crossing: Crossing, *, indicative: bool = False) -> str:
+    """`12 (95 % CI 10 to 15)`, to one decimal; without `95 % CI` where the interval cannot be trusted as that."""
+    centre, low, high = (
+        MISSING if finite(value) is None else f"{value:.1f}".removesuffix(".0")
+        for value in (crossing.concurrency, *crossing.ci95)
+    )
+    return f"{centre} ({low} to {high})" if indicative else f"{centre} (95 % CI {low} to {high})"
+
+
+def sentence(text: str) -> str:
+    """The text cleaned, with a full stop at its end."""
+    cleaned = clean(text)
+    return cleaned if cleaned.endswith((".", "!", "?")) else f"{cleaned}."
 
 
 def compact(value: object) -> str:
@@ -162,10 +170,8 @@ def levels_words(levels: tuple[int, ...]) -> str:
 
 
 def headline_caveat(findings: Findings) -> str:
-    """What weakens the answer as a whole, in one line; empty if nothing does."""
+    """What weakens the answer as a whole, in one line; empty if nothing does. SIMULATED has its own banner."""
     parts = []
-    if findings.simulated:
-        parts.append("simulated, not measured on hardware")
     if findings.interrupted:
         parts.append("interrupted: not all cells were measured")
     estimates = [b for c in findings.conditions for p in c.profiles for b in p.break_even.values()]
