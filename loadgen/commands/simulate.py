@@ -20,7 +20,9 @@ def command(
     noise: Annotated[str, typer.Option(help="off, on, rough (a bad day) or flips (near ties turn).")] = "on",
     max_num_seqs: Annotated[int | None, typer.Option(min=1, help="As vLLM's.")] = None,
     max_model_len: Annotated[int | None, typer.Option(min=2, help="As vLLM's.")] = None,
-    fault: Annotated[str | None, typer.Option(help="Test aid: fail on purpose, NAME or NAME:NUMBER.")] = None,
+    fault: Annotated[
+        str | None, typer.Option(help="Test aid: fail on purpose, NAME or NAME:NUMBER; an unknown name lists them.")
+    ] = None,
     truth: Annotated[
         bool, typer.Option("--truth", help="Do not serve; print what a perfect sweep would find.")
     ] = False,

@@ -34,7 +34,8 @@ class Fault:
         """`NAME` or `NAME:NUMBER`; UsageError names the known ones."""
         kind, _, amount = text.partition(":")
         if kind not in KINDS:
-            raise UsageError(f"There is no fault {kind!r}; choose one of {', '.join(KINDS)}.")
+            listed = "; ".join(f"{name} ({words})" for name, words in KINDS.items())
+            raise UsageError(f"There is no fault {kind!r}; choose one of: {listed}.")
         try:
             return cls(kind, float(amount) if amount else _DEFAULTS.get(kind, 3.0))
         except ValueError:

@@ -62,7 +62,7 @@ def launch(profile: ServerProfile, options: LaunchOptions) -> Launch:
     """The parts of a server for this profile; UsageError for what vLLM refuses at the start."""
     hardware: Hardware = known(options.hardware, PRESETS, "hardware")
     base: Noise = known(options.noise, NOISES, "noise")
-    config = effective_config(profile, options)
+    config = _effective_config(profile, options)
     noise = dataclasses.replace(base, seed=key_of(options.seed, options.start, profile.name) >> 1)
     text = TextModel()
     core = SimulatedCore(config, hardware, noise=noise, text=text)
@@ -74,8 +74,8 @@ def launch(profile: ServerProfile, options: LaunchOptions) -> Launch:
     return Launch(core, ApiProcess(hardware), _answers(text, noise, config), _spec(profile, config, core, options))
 
 
-def effective_config(profile: ServerProfile, options: LaunchOptions) -> EngineConfig:
-    """What the engine runs with; options win over the file, as on vLLM's command line."""
+def with_options(profile: ServerProfile, options: LaunchOptions) -> ServerProfile:
+    """The profile with the command line's settings over the file's, as vLLM takes them."""
     given = {
         "model": options.model,
         "served-model-name": options.model,
@@ -83,8 +83,12 @@ def effective_config(profile: ServerProfile, options: LaunchOptions) -> EngineCo
         "max-model-len": options.max_model_len,
     }
     settings = {**profile.settings, **{name: value for name, value in given.items() if value is not None}}
+    return dataclasses.replace(profile, settings=settings)
+
+
+def _effective_config(profile: ServerProfile, options: LaunchOptions) -> EngineConfig:
     try:
-        return engine_config(dataclasses.replace(profile, settings=settings))
+        return engine_config(with_options(profile, options))
     except ValueError as error:
         raise UsageError(f"vLLM would not start with {profile.name}: {error}.") from error
 

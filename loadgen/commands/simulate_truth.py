@@ -1,0 +1,95 @@
+"""`loadgen simulate --truth`: what a perfect sweep of the simulated servers would find."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from loadgen.commands import options
+from loadgen.profiles.model import ServerProfile
+
+if TYPE_CHECKING:
+    from loadgen.simulator.launch import LaunchOptions
+    from loadgen.simulator.truth import Truth
+
+_STATUS = {
+    "pays_throughout": "pays at every level",
+    "never_pays": "never pays at these levels",
+}
+
+
+@dataclass(frozen=True)
+class TruthRequest:
+    """What is asked for."""
+
+    profile: ServerProfile
+    launch: "LaunchOptions"
+    workloads: str
+    levels: str
+    against: str
+    as_json: bool
+
+
+def print_truth(request: TruthRequest) -> None:
+    """Prints one table for each workload, or all of them as JSON; UsageError for names that are not known."""
+    from loadgen.profiles.loader import load_profile
+    from loadgen.simulator.hardware import PRESETS
+    from loadgen.simulator.launch import known, with_options
+    from loadgen.simulator.truth import truth
+    from loadgen.workloads.registry import get_workload
+
+    hardware = known(request.launch.hardware, PRESETS, "hardware")
+    levels = options.levels(request.levels)
+    workloads = [get_workload(name) for name in options.names(request.workloads, "--workload")]
+    profile = with_options(request.profile, request.launch)
+    against = with_options(load_profile(request.against), request.launch)
+    found = [truth(profile, hardware, workload, levels, request.launch.seed, against) for workload in workloads]
+    if request.as_json:
+        import json
+
+        typer.echo(json.dumps({"simulated": True, "truths": [as_data(one) for one in found]}, indent=1))
+        return
+    for one in found:
+        typer.echo("\n".join(table(one)) + "\n")
+
+
+def as_data(found: "Truth") -> dict[str, Any]:
+    """The truth as plain data, keys as in the dataclass."""
+    return dataclasses.asdict(found)
+
+
+def table(found: "Truth") -> list[str]:
+    """The lines of one table: head, one line a level, the sentence."""
+    head = ("requests", "baseline tok/s", "tok/s", "speed-up", "± rel.", "TPOT", "batch", "tok/step", "accepted")
+    rows = [
+        (
+            str(level.concurrency),
+            f"{level.baseline_tokens_per_s:.1f}",
+            f"{level.tokens_per_s:.1f}",
+            f"{level.speedup:.3f}",
+            f"{level.speedup_error:.2%}",
+            f"{level.tpot_speedup:.3f}",
+            f"{level.batch:.1f}",
+            _number(level.tokens_per_step),
+            _number(level.acceptance_rate),
+        )
+        for level in found.levels
+    ]
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return [
+        f"SIMULATED truth: {found.profile} against {found.against} on {found.workload}, {found.hardware}",
+        *("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)),
+        _sentence(found),
+    ]
+
+
+def _sentence(found: "Truth") -> str:
+    if not found.crossings:
+        return f"Speculation {_STATUS[found.status]}."
+    turns = [f"{turn.direction} between {turn.level_below} and {turn.level_above}" for turn in found.crossings]
+    return f"Speculation turns {', '.join(turns)} concurrent requests."
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
