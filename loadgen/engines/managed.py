@@ -10,6 +10,7 @@ from typing import Any
 from loadgen.clock import now_s
 from loadgen.engines.base import EngineEvent, EngineListener, ReadyServer, StartRequest
 from loadgen.engines.child import ChildProcess, Graces
+from loadgen.engines.effective import effective_from_log
 from loadgen.engines.ports import HOST, free_port, is_free, port_holder
 from loadgen.engines.readiness import Prober, Readiness
 from loadgen.errors import ServerError
@@ -49,9 +50,8 @@ class ManagedEngine(ABC):
         """The server's command for this port; UsageError or ServerError if it could not run."""
 
     def effective(self, log: str, launch: Launch) -> dict[str, Any]:
-        """What the server really runs with, from its log; nothing unless an engine knows how."""
-        del log, launch
-        return {}
+        """What the server really runs with, as its log tells."""
+        return effective_from_log(log, launch.environment)
 
     async def released(self, request_name: str, listener: EngineListener) -> None:
         """Waits until what the stopped server held is free; nothing to wait for unless an engine says so."""

@@ -9,7 +9,6 @@ from typing import Any
 from loadgen.engines import gpu
 from loadgen.engines.base import EngineEvent, EngineListener, StartRequest
 from loadgen.engines.child import Graces
-from loadgen.engines.effective import effective_from_log
 from loadgen.engines.local_vllm import LocalVllm, find_local_vllm
 from loadgen.engines.managed import Launch, ManagedEngine
 from loadgen.engines.ports import HOST
@@ -68,7 +67,7 @@ class ProcessEngine(ManagedEngine):
 
     def effective(self, log: str, launch: Launch) -> dict[str, Any]:
         """What the log tells, and what this engine added."""
-        found = effective_from_log(log, launch.environment)
+        found = super().effective(log, launch)
         return {**found, "added": self.vllm.remark} if self.vllm.remark else found
 
     async def released(self, request_name: str, listener: EngineListener) -> None:
