@@ -83,7 +83,7 @@ def _speedup(series: list[Series], levels: list[int], pairings: Sequence[Pairing
     layout |= {"shapes": shapes, "annotations": annotations}
     shows = (
         "Output tokens per second, profile over baseline, with its 95 % interval. Above 1.0 speculation pays; "
-        "dots are single pairs, the shaded column is the interval of the break-even, "
+        "dots are single pairs (voided ones too), the shaded column is the interval of the break-even, "
         "a cross is a level that carries no verdict."
     )
     return Chart("speedup", "Where it pays", shows, {"data": _with_points(data), "layout": layout}, wide=True)
@@ -123,7 +123,7 @@ def _pairs(one: Series, pairing: Pairing) -> Figure:
         "name": f"{one.name}: pairs",
         "x": [x_of(key.level) for key, _ in rows],
         "y": [ratio for _, ratio in rows],
-        "marker": {"color": one.colour, "size": 4, "opacity": 0.55},
+        "marker": {"color": one.colour, "size": 6, "opacity": 0.5},
         "hoverinfo": "skip",
         "showlegend": False,
         "legendgroup": one.name,

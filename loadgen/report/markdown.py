@@ -87,7 +87,9 @@ def _condition(condition: ConditionFinding, findings: Findings, manifest: Manife
         k = manifest.num_speculative_tokens.get(profile.profile)
         depth = f" (K = {k})" if k else ""
         yield f"### {escape(profile.profile)}{depth} against {escape(findings.against)}"
-        turns = [f"- {escape(measure)}: {words}. {escape(text)}" for measure, words, text in view.turns(profile)]
+        turns = [
+            f"- {escape(measure)}: {words}. {escape(sentence(text))}" for measure, words, text in view.turns(profile)
+        ]
         if turns:
             yield "\n".join(turns)
         yield _levels(profile) if profile.levels else "No level was measured."
@@ -119,7 +121,7 @@ def _how(
 ) -> Iterator[str]:
     """How it was measured, and how to repeat it."""
     yield "## How it was measured"
-    yield f"To repeat it: {code(view.command(manifest.argv))}"
+    yield f"To repeat it: {code(view.repeat_command(manifest.argv))}"
     facts = [*view.head_facts(findings, manifest, ()), *view.how_facts(manifest, cells)]
     facts += [(f"Prompts, {name}", f"{digest} ({words})") for name, digest, words in view.prompt_hashes(cells)]
     # Head and body both name the engine and the repeats; the longer one wins.

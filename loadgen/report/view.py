@@ -188,7 +188,7 @@ def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
     facts = [
         ("Measured", manifest.created_at),
         ("loadgen", manifest.loadgen_version),
-        ("Engine", f"{manifest.engine}: {manifest.engine_reason}"),
+        ("Engine", _engine(manifest)),
         ("Profiles", ", ".join(manifest.profiles)),
         ("Draft tokens", depth or "none"),
         ("Levels", ", ".join(map(str, manifest.levels))),
@@ -197,8 +197,6 @@ def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
         ("Sampling", pairs(manifest.sampling)),
         ("Hardware", pairs(manifest.hardware)),
     ]
-    if manifest.settings:
-        facts.append(("Settings", pairs(manifest.settings)))
     if cells:
         outcomes: Counter[str] = Counter()
         for cell in cells:
@@ -206,6 +204,13 @@ def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
         facts.append(("Requests", ", ".join(f"{count:,} {name}" for name, count in outcomes.most_common() if count)))
         facts.append(("Measuring windows", f"{duration(sum(c.window_s for c in cells))} in {len(cells)} cells"))
     return facts
+
+
+def _engine(manifest: Manifest) -> str:
+    """The engine and why it was taken; a reason that begins with its name says it already."""
+    if manifest.engine_reason.startswith(manifest.engine):
+        return manifest.engine_reason
+    return f"{manifest.engine}: {manifest.engine_reason}"
 
 
 def prompt_hashes(cells: Iterable[CellResult]) -> list[tuple[str, str, str]]:
@@ -241,6 +246,13 @@ def command(words: Sequence[str]) -> str:
     return shlex.join(words)
 
 
+def repeat_command(argv: Sequence[str]) -> str:
+    """The command line that measured the run, the program's name in front."""
+    named = argv and argv[0].rsplit("/", 1)[-1] == "loadgen"
+    return command(["loadgen", *(argv[1:] if named else argv)])
+
+
 def pairs(values: dict[str, Any]) -> str:
-    """`temperature 0.0, top_p 1.0`; texts without their quotes."""
-    return ", ".join(f"{key} {v if isinstance(v, str) else dumps(v, None)}" for key, v in values.items()) or "none"
+    """`temperature 0.0, top_p 1.0`; texts without their quotes, unknown values left out."""
+    known = ((key, value) for key, value in values.items() if value is not None)
+    return ", ".join(f"{key} {v if isinstance(v, str) else dumps(v, None)}" for key, v in known) or "none"

@@ -143,7 +143,8 @@ def _manifest() -> Manifest:
         quick=False,
         order="alternate",
         sampling={"temperature": 0.0, "top_p": 1.0, "ignore_eos": False},
-        hardware={"cpu": "2 cores", "preset": "h200-8b"},
+        hardware={"cpu": "2 cores", "preset": "h200-8b", "gpu": None},
+        settings={"shape": {"window_s": 2.5}},
     )
 
 
