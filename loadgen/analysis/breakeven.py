@@ -153,7 +153,8 @@ def _unsettled(levels: Sequence[LevelStat], signs: Signs, pair_seconds: Mapping[
 def _seen(signs: Signs) -> str:
     for sign, word in ((1, "gains"), (-1, "costs")):
         if found := signs.levels_with(sign):
-            return f" (surely {word} at {_listed(found)}, the rest lies within the noise)"
+            how = "by the look of it" if signs.indicative else "surely"
+            return f" ({how} {word} at {_listed(found)}, the rest lies within the noise)"
     return " (no level differs from 1.0 beyond the noise)"
 
 

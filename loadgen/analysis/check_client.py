@@ -9,8 +9,8 @@ LAG_SHARE_OF_GAP = 0.10
 """A lag below a tenth of the gap between two chunks is not seen in a slow server's figures (CPU vLLM: 100 ms gaps)."""
 FEW_SAMPLES = 100
 """Below that many lag samples their p99 is the single worst one …"""
-WORST_FACTOR = 3.0
-"""… so that one pause of the machine must not void a short window: only a lag over three limits does."""
+PAUSE_SHARE = 0.02
+"""… and one pause of less than 2 % of a short window cannot move its rate by more than that."""
 REACHED_SHARE = 0.90
 """Cases C45 and C47: below 90 % of the wanted requests in flight the level is another one."""
 SUCCESS_SHARE = 0.95
@@ -28,7 +28,7 @@ def client_bound(cell: CellResult, _context: CellContext) -> Check | None:
     if lag <= limit and cpu <= CPU_LIMIT:
         return None
     few = cell.window_s / LAG_PERIOD_S < FEW_SAMPLES
-    make = warn if cpu <= CPU_LIMIT and few and lag <= WORST_FACTOR * limit else void
+    make = warn if cpu <= CPU_LIMIT and few and lag <= PAUSE_SHARE * cell.window_s else void
     cause = f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of a core"
     return make("client-bound", cause, "free the client's machine, or use --workers 2 or a second machine")
 

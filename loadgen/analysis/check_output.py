@@ -1,14 +1,17 @@
 """Checks on what came out, over time and between the cells of a pair. An outcome voids nothing, it only warns."""
 
+import math
 from statistics import median
 
 from loadgen.analysis.check_context import CellContext, void, warn
 from loadgen.analysis.model import Check
 from loadgen.analysis.pairs import Pair
+from loadgen.load.summary import Distribution
 from loadgen.store.model import CellResult
 
 LENGTH_DRIFT = 0.05
 """Case C31: mean output lengths further apart than that compare different work."""
+STANDARD_ERRORS = 2.0
 REPEATED_NGRAM_SHARE = 0.5
 """Share of word 4-grams that occurred before; code repeats a quarter of its own, loops nearly all."""
 SLOW_BIN = 0.6
@@ -63,12 +66,22 @@ OUTPUT_CHECKS = (degenerate_output, slow_phase, stolen_cpu)
 
 
 def length_drift(pair: Pair) -> Check | None:
-    """The two profiles wrote outputs of different length."""
-    base, own = pair.baseline.output_tokens.mean, pair.profile.output_tokens.mean
-    if not base or own is None or abs(own / base - 1) <= LENGTH_DRIFT:
+    """The two profiles wrote outputs of different length, beyond what so few requests vary by themselves."""
+    base, own = pair.baseline.output_tokens, pair.profile.output_tokens
+    if not base.mean or own.mean is None:
         return None
-    cause = f"mean output {own:.0f} tokens against {base:.0f} of the baseline"
+    chance = STANDARD_ERRORS * math.hypot(_standard_error(base), _standard_error(own)) / base.mean
+    if abs(own.mean / base.mean - 1) <= LENGTH_DRIFT + chance:
+        return None
+    cause = f"mean output {own.mean:.0f} tokens against {base.mean:.0f} of the baseline"
     return warn("length-drift", cause, "force equal lengths (--ignore-eos) or use more requests; compare TPOT, not E2E")
+
+
+def _standard_error(lengths: Distribution) -> float:
+    """Of the mean; the standard deviation is read off p90 − p50 (1.28 of it in a normal distribution)."""
+    if lengths.p90 is None or lengths.p50 is None or lengths.n < 1:
+        return 0.0
+    return (lengths.p90 - lengths.p50) / 1.28 / math.sqrt(lengths.n)
 
 
 def prompts_differ(pair: Pair) -> Check | None:

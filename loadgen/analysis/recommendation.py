@@ -11,6 +11,8 @@ from loadgen.store.model import Condition
 
 OFF = "speculative-config"
 STATIC = "num_speculative_tokens"
+DEFAULT_END = 256
+"""Where a schedule's last range ends if max-num-seqs is not known; vLLM carries the last K on anyway."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def ranges_of(finding: ProfileFinding, k: int, max_num_seqs: int | None) -> list
             ranges.append((first, last, k if pays else 0))
             first = last + 1
         pays = not pays
-    end = max(max_num_seqs or 0, first, finding.levels[-1].concurrency)
+    end = max(max_num_seqs or DEFAULT_END, first, finding.levels[-1].concurrency)
     return [*ranges, (first, end, k if pays else 0)]
 
 

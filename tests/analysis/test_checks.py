@@ -8,6 +8,7 @@ from loadgen.analysis.checks import check_cell, contexts_of, judge, level_checks
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.pairs import Pair
 from loadgen.load.summary import Distribution
+from loadgen.metrics.model import HistogramDelta
 from loadgen.store.model import CellResult, ServerFacts
 
 NGRAM = CellContext(speculates=True, tokens_per_event=5.0)
@@ -46,7 +47,7 @@ def test_a_clean_cell_has_no_finding(cell: Any) -> None:
         (0.009, 0.5, 2.5, {}),
         (0.012, 0.5, 10.0, {"client-bound": True}),
         (0.012, 0.5, 2.5, {"client-bound": False}),
-        (0.040, 0.5, 2.5, {"client-bound": True}),
+        (0.051, 0.5, 2.5, {"client-bound": True}),
         (0.001, 0.95, 2.5, {"client-bound": True}),
     ],
 )
@@ -111,7 +112,9 @@ def test_c84_cancelled_requests_explain_a_difference(cell: Any) -> None:
 
 def test_h200_c256_the_saturated_api_server_is_void(cell: Any) -> None:
     bad = cell(level=256, tokens_per_s=8320.0)
-    bad = with_gauges(with_window(bad, process_cpu_s=1.03 * 2.5), running_mean=163.0, scrape_p50_s=0.262)
+    steps = HistogramDelta(8320.0 * 2.5 / 2 / 163, 8320.0 * 2.5)
+    bad = with_window(bad, process_cpu_s=1.03 * 2.5, iteration_tokens=steps)
+    bad = with_gauges(bad, running_mean=163.0, scrape_p50_s=0.262)
     assert names(bad) == {"queueing": True, "api-server-bound": True}
 
 
@@ -121,9 +124,16 @@ def test_rates_apart_between_engine_and_client(cell: Any) -> None:
 
 
 def test_one_look_between_two_requests_is_no_queue(cell: Any) -> None:
-    assert names(with_gauges(cell(level=1), running_mean=0.8)) == {}
-    assert names(with_gauges(cell(level=1), running_mean=0.4)) == {"queueing": True}
-    assert names(with_gauges(cell(level=32), waiting_mean=5.0)) == {"queueing": True}
+    def uncounted(level: int, **changes: Any) -> CellResult:
+        return with_gauges(with_window(cell(level=level), iteration_tokens=None), **changes)
+
+    assert names(uncounted(1, running_mean=0.8)) == {}
+    assert names(uncounted(1, running_mean=0.4)) == {"queueing": True}
+    assert names(uncounted(32, waiting_mean=5.0)) == {"queueing": True}
+
+
+def test_a_full_batch_in_every_step_outweighs_two_looks_at_the_gauges(cell: Any) -> None:
+    assert names(with_gauges(cell(level=4), running_mean=3.0, n=2)) == {}
 
 
 def test_c70_c71_absent_metrics_are_not_zeros(cell: Any) -> None:
@@ -171,6 +181,12 @@ def test_c31_length_drift_warns(cell: Any, manifest: Any) -> None:
     judged = judge(Pair(base, own), contexts)
     assert [check.name for check in judged.profile_checks] == ["length-drift"]
     assert judged.valid
+
+
+def test_few_requests_of_varying_length_are_no_drift(cell: Any, manifest: Any) -> None:
+    base = replace(cell("baseline"), output_tokens=Distribution(9, 84.0, 80.0, 140.0, 180.0, 180.0))
+    own = replace(cell(), output_tokens=Distribution(9, 102.0, 100.0, 150.0, 180.0, 180.0))
+    assert judge(Pair(base, own), contexts_of(manifest(), [base, own])).profile_checks == ()
 
 
 def test_c53_different_prompts_void_the_pair(cell: Any, manifest: Any) -> None:

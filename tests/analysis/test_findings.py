@@ -146,7 +146,7 @@ def test_h200_a_turn_at_the_graph_capture_limit_may_be_an_artefact(run_of: Any, 
     servers = [server("baseline", "0.26.0"), server("ngram", "0.26.0", max_graph_size=512)]
     found = analyse(plan, run_of(H200_K3), servers).recommendation
     assert found is not None
-    assert (found.setting, found.value) == ("two_pools", {"edges": [[1, 72, 3], [73, 128, 0]]})
+    assert (found.setting, found.value) == ("two_pools", {"edges": [[1, 72, 3], [73, 256, 0]]})
     assert "raise max_cudagraph_capture_size above 512" in found.why
 
 
