@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from loadgen.errors import UsageError
 from loadgen.workloads.formats.common import Fault, FilePrompt, FilePrompts, read_bytes, reason_of, refuse, user
@@ -14,20 +14,16 @@ _ASKING = {"human", "user"}
 class TurnRecord(BaseModel):
     """One turn."""
 
-    model_config = ConfigDict(extra="ignore", populate_by_name=True)
-    sender: str
+    model_config = ConfigDict(extra="ignore")
+    sender: str = Field(alias="from")
     value: str
 
 
 class ConversationRecord(BaseModel):
-    """One conversation; `from` is a word of Python, so turns are read by hand."""
+    """One conversation."""
 
     model_config = ConfigDict(extra="ignore")
-    conversations: list[dict[str, object]]
-
-    def turns(self) -> list[TurnRecord]:
-        """The turns, with `from` as `sender`."""
-        return [TurnRecord.model_validate({**turn, "sender": turn.get("from")}) for turn in self.conversations]
+    conversations: list[TurnRecord]
 
 
 def read(path: Path) -> FilePrompts:
@@ -43,7 +39,7 @@ def read(path: Path) -> FilePrompts:
     without = 0
     for number, entry in enumerate(entries, start=1):
         try:
-            turns = ConversationRecord.model_validate(entry).turns()
+            turns = ConversationRecord.model_validate(entry).conversations
         except ValidationError as error:
             faults.append(Fault(f"entry {number}", reason_of(error)))
             continue
