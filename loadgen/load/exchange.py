@@ -27,7 +27,6 @@ class Exchange:
         "buffered",
         "capture",
         "done",
-        "last_s",
         "limits",
         "waiter",
     )
@@ -39,7 +38,6 @@ class Exchange:
         self.limits = limits
         self.capture = capture
         self.done = False
-        self.last_s = 0.0
         self.buffer: deque[bytes] = deque()
         self.buffered = 0
         self.waiter: asyncio.Future[None] | None = None
@@ -118,7 +116,8 @@ class Exchange:
             if limits.first_byte_s is not None:
                 candidates.append((sent + limits.first_byte_s, End.FIRST_BYTE_TIMEOUT, limits.first_byte_s))
         elif limits.idle_s is not None:
-            candidates.append((self.last_s + limits.idle_s, End.IDLE_TIMEOUT, limits.idle_s))
+            last_s = self.arrivals.times_s[-1] if self.arrivals.times_s else self.arrivals.first_byte_s
+            candidates.append((last_s + limits.idle_s, End.IDLE_TIMEOUT, limits.idle_s))
         return min(candidates, default=None)
 
     def _check(self) -> None:

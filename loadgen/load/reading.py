@@ -86,7 +86,7 @@ class Reading:
             if choice.finish_reason in ("error", "abort"):
                 self._fail(f"the server ended the request with finish_reason {choice.finish_reason!r}")
         thought = (delta.reasoning or delta.reasoning_content) if delta else None
-        tool = _tool_text(delta) if delta else ""
+        tool = _tool_text(delta) if delta and delta.tool_calls else ""
         if thought:
             self.text.append(thought)
         if answer:

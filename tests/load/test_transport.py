@@ -375,3 +375,21 @@ async def test_an_ordinary_call_with_json_works(start_server: Any) -> None:
             await client.get(server.url, headers={b"x": b"a\r\nb: c"})
     assert server.seen[0].json() == {"a": 1}
     assert {seen.connection for seen in server.seen[:3]} == {1}
+
+
+@pytest.mark.parametrize("surplus", [b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx", b"garbage"])
+async def test_bytes_after_the_response_spoil_the_connection_but_not_the_response(
+    start_server: Any, chunks: Any, target_of: Any, surplus: bytes
+) -> None:
+    async def script(seen: Any, reply: Any) -> None:
+        await reply.raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        for block in chunks.reply(2)[:-1]:
+            await reply.raw(b"%x\r\n%s\r\n" % (len(block), block), 0.002)
+        await reply.raw(b"%x\r\n%s\r\n0\r\n\r\n%s" % (len(chunks.done), chunks.done, surplus), 0.002)
+
+    server = await start_server(script)
+    target = target_of(server)
+    async with make_client(target) as client:
+        records = [(await one(client, target))[0] for _ in range(2)]
+    assert [(r.outcome, r.output_tokens) for r in records] == [(Outcome.OK, 2)] * 2
+    assert server.connections == 2
