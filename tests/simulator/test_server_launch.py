@@ -246,6 +246,21 @@ async def test_a_dead_engine_ends_the_process_with_an_error(simulate: Any, http_
         assert await asyncio.wait_for(process.wait(), 10) == 1
 
 
+@pytest.mark.parametrize(("fault", "complete"), [("reset", False), ("truncated", False), ("early-end", True)])
+async def test_faults_of_the_command(
+    simulate: Any, http_request: Any, http_reply: Any, fault: str, complete: bool
+) -> None:
+    """The command runs on uvloop, whose sockets are not asyncio's."""
+    async with simulate("baseline", "--fault", fault) as (_, port, log):
+        body = {"prompt": "x", "max_tokens": 50, "ignore_eos": True, "stream": True}
+        reply = await ask(port, http_request("POST", "/v1/completions", body), http_reply)
+        assert (await ask(port, http_request("GET", "/health"), http_reply)).status == 200
+    assert reply.complete == complete
+    assert len(reply.events) <= 3
+    assert b"[DONE]" not in reply.body
+    assert "Traceback" not in "".join(log)
+
+
 async def test_thirty_two_fast_streams_keep_their_pace(simulate: Any, http_request: Any, http_reply: Any) -> None:
     """32 requests at about 200 tokens/s each arrive whole, with the engine's own count of steps."""
     async with simulate("baseline", "--hardware", "h200-8b") as (_, port, _):
