@@ -1,7 +1,8 @@
 /* A streaming OpenAI-like server whose send times are known: the truth that clients are measured against.
  *
  * One thread, epoll, one SSE event a write, TCP_NODELAY. Event k of a request is due at received + first + k * pace
- * (absolute, so that lateness does not add up); --saturated sends as fast as the sockets take. CLOCK_MONOTONIC is read
+ * (absolute, so that lateness does not add up); --spread moves a request's events by up to half a pace either way,
+ * so that requests that came together do not beat together; --saturated sends as fast as the sockets take. CLOCK_MONOTONIC is read
  * just before each send, and is the clock of Python's time.monotonic(). One JSON line per request goes to --log:
  * received_ns (last byte of the request read), first_ns and last_ns (before the send of the first and last event with
  * tokens), events, tokens, and what identifies it: tag (the first "bench-" plus digits in the body), x_request_id.
@@ -46,7 +47,7 @@ struct conn {
 
 static int64_t pace_ns = 10000000, first_delay_ns = -1;
 static long tokens_per_event = 1, counter;
-static bool all_times;
+static bool all_times, spread;
 static FILE *log_file;
 static int epoll_fd, timer_fd, listener, signals; /* the addresses of the last three mark their events */
 static struct conn **heap;
@@ -307,6 +308,12 @@ static void find_tag(const char *body, char *to, size_t room) {
     }
 }
 
+/* Evenly spread over 0..1 whatever the order: multiples of the golden ratio, modulo 1. */
+static double phase_of(long number) {
+    double turns = (double)number * 0.6180339887498949;
+    return turns - (double)(long)turns;
+}
+
 static void complete(struct conn *c, const char *head, const char *body, bool chat) {
     char content[8 * MAX_TOKENS_PER_EVENT], text[4096];
     c->number = counter++;
@@ -335,6 +342,7 @@ static void complete(struct conn *c, const char *head, const char *body, bool ch
     c->streaming = true;
     if (all_times) c->times = grown(NULL, sizeof *c->times * (size_t)c->events);
     c->due = c->received + (first_delay_ns < 0 ? pace_ns : first_delay_ns);
+    if (spread) c->due += (int64_t)((phase_of(c->number) - 0.5) * (double)pace_ns);
     heap_push(c);
 }
 
@@ -487,13 +495,14 @@ int main(int argc, char **argv) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--saturated")) pace_ns = 0;
         else if (!strcmp(argv[i], "--all-times")) all_times = true;
+        else if (!strcmp(argv[i], "--spread")) spread = true;
         else if (!strcmp(argv[i], "--port")) port = (int)number_of(value, 0), i++;
         else if (!strcmp(argv[i], "--pace-ms")) pace_ns = (int64_t)(number_of(value, 0.001) * 1e6), i++;
         else if (!strcmp(argv[i], "--first-ms")) first_delay_ns = (int64_t)(number_of(value, 0) * 1e6), i++;
         else if (!strcmp(argv[i], "--tokens-per-event")) tokens_per_event = (long)number_of(value, 1), i++;
         else if (!strcmp(argv[i], "--log")) log_path = value, i++;
         else {
-            fprintf(stderr, "usage: mock_server --log FILE [--port N] [--pace-ms X | --saturated] [--first-ms X] "
+            fprintf(stderr, "usage: mock_server --log FILE [--port N] [--pace-ms X | --saturated] [--spread] [--first-ms X] "
                             "[--tokens-per-event N] [--all-times]\n");
             return 2;
         }

@@ -43,7 +43,8 @@ def _run(bench: Bench, client: Client, scenario: Scenario) -> tuple[list[Truth],
     number = sum(1 for _ in bench.folder.iterdir())
     folder = bench.folder / f"{number:03d}-{scenario.name}-{client.name}"
     folder.mkdir()
-    with serving(bench.binary, folder / "server.jsonl", scenario.pace_ms, bench.server_core) as server:
+    spread = ["--spread"] if scenario.spread and scenario.pace_ms is not None else []
+    with serving(bench.binary, folder / "server.jsonl", scenario.pace_ms, bench.server_core, *spread) as server:
         load = Load(server.url, scenario.concurrency, scenario.requests, scenario.max_tokens)
         cost = _measured(bench, client.argv(load, folder), folder)
     try:

@@ -52,6 +52,14 @@ async def test_log_tells_each_send_and_the_stream_is_vllms(binary: Path, tmp_pat
         assert chunks[-1]["usage"] == {"prompt_tokens": 32, "total_tokens": 39, "completion_tokens": 7}
 
 
+async def test_spread_parts_requests_that_came_together(binary: Path, tmp_path: Path) -> None:
+    with serving(binary, tmp_path / "log", 40.0, None, "--spread") as server:
+        await post(server.url, [body(n, 2) for n in range(8)])
+    for number, one in enumerate(server.truths()):
+        phase = number * 0.6180339887498949 % 1
+        assert one.first_s >= one.received_s + 0.040 * (0.5 + phase)
+
+
 async def test_tokens_per_event_and_completions(binary: Path, tmp_path: Path) -> None:
     request = {"model": "mock", "prompt": "bench-000003", "max_tokens": 8, "stream": True}
     with serving(binary, tmp_path / "log", 1.0, None, "--tokens-per-event", "3") as server:
