@@ -30,6 +30,8 @@ class Launch:
     """For our own requests to the server."""
     remark: str = ""
     """What is added to the user's own settings, and why."""
+    warnings: tuple[str, ...] = ()
+    """What the preflight says of this profile on this very server."""
 
 
 class ManagedEngine(ABC):
@@ -77,6 +79,8 @@ class ManagedEngine(ABC):
         shown = without_secrets(launch.command)
         try:
             report("starting", "; ".join(part for part in (" ".join(shown), launch.remark) if part))
+            for warning in launch.warnings:
+                report("starting", warning)
             await child.launch()
             prober = Prober(url, headers=launch.headers, timeout_s=request.start_timeout_s, report=report)
             ready = await self._ready_or_ended(child, prober, request)

@@ -56,14 +56,17 @@ class ProcessEngine(ManagedEngine):
         if model is None and in_profile is None:
             raise UsageError("No model is named; set MODEL, for instance MODEL=Qwen/Qwen3-8B.")
         device = "cpu" if self.vllm.cpu else None
-        check_profile(request.profile, vllm_version=self.vllm.version, model=model, device=device)
+        warnings = check_profile(request.profile, vllm_version=self.vllm.version, model=model, device=device)
+        # What holds for every version was said before any server started.
+        told = check_profile(request.profile, vllm_version=None, model=model)
         await self._check_memory()
         command = [*self.vllm.arguments_for(model), "--config", str(request.config_path)]
         command += ["--host", HOST, "--port", str(port), *self.vllm.arguments, *request.extra_args]
         environment = {**os.environ, **self.vllm.environment, **request.environment}
         key = request.environment.get("VLLM_API_KEY") or os.environ.get("VLLM_API_KEY")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return Launch(tuple(command), environment, headers, self.vllm.remark)
+        new = tuple(warning for warning in warnings if warning not in told)
+        return Launch(tuple(command), environment, headers, self.vllm.remark, new)
 
     def effective(self, log: str, launch: Launch) -> dict[str, Any]:
         """What the log tells, and what this engine added."""

@@ -10,6 +10,7 @@ from loadgen.clock import now_s
 from loadgen.engines.base import EngineEvent, EngineListener, ReadyServer, StartRequest
 from loadgen.engines.readiness import Prober
 from loadgen.errors import ServerError, UsageError
+from loadgen.profiles.compat import check_profile
 
 READY_TIMEOUT_S = 60.0
 _SPECULATION_METRIC = "vllm:spec_decode_num_drafts"
@@ -42,6 +43,9 @@ class UrlEngine:
         report("starting", f"asking {url}")
         timeout_s = min(request.start_timeout_s, READY_TIMEOUT_S)
         ready = await Prober(url, headers=self._headers, timeout_s=timeout_s, report=report).until_ready()
+        # Without the model: it may be served under any name.
+        for warning in check_profile(request.profile, vllm_version=ready.version, model=None):
+            report("starting", warning)
         await self._check_speculation(url, request)
         report("ready", f"{ready.model}, vLLM {ready.version or 'of unknown version'}")
         return ReadyServer(

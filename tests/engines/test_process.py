@@ -186,3 +186,19 @@ async def test_c89_gpu_memory_that_is_not_released_names_its_holder(
 
     used.write_text("150", encoding="utf-8")
     await engine.stop(await engine.start(request_for(), events.append), events.append)
+
+
+async def test_what_this_version_does_is_said_at_the_start(
+    request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = executable(tmp_path / "bin" / "vllm")
+    (tmp_path / "lib" / "python3.12" / "site-packages" / "vllm-0.26.0.dist-info").mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(program.parent))
+    engine = ProcessEngine(vllm_command="vllm serve", model="org/m")
+    draft = "speculative-config: {method: draft_model, model: own/draft, num_speculative_tokens: 2}"
+
+    launch = await engine.prepare(request_for(text=draft), 1234)
+
+    assert launch.command[:3] == ("vllm", "serve", "org/m")
+    assert [warning for warning in launch.warnings if "async scheduling off for draft_model" in warning]
+    assert not [warning for warning in launch.warnings if "own/draft" in warning]  # said before any server starts

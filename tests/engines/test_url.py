@@ -87,3 +87,13 @@ def test_a_password_does_not_stand_in_the_error() -> None:
         clean_url("http://user:hunter2@h:1")
 
     assert "hunter2" not in str(caught.value)
+
+
+async def test_a_profile_that_its_version_cannot_run_is_refused(
+    engine: ManagedEngine, request_for: RequestFor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = await engine.start(request_for(), lambda event: None)
+    monkeypatch.setattr("loadgen.profiles.versions.OLDEST_KNOWN", (0, 40, 0))
+
+    with pytest.raises(UsageError, match=r"vLLM 0\.32\.0 is older"):
+        await UrlEngine(theirs.url).start(request_for(), lambda event: None)
