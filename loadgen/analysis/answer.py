@@ -46,9 +46,15 @@ def _clause(profile: str, conditions: Sequence[ConditionFinding]) -> str:
         for one in condition.profiles
         if one.profile == profile
     ]
-    if len(parts) > 2:
-        return f"{profile} " + ", ".join(parts[:-1]) + f", and {parts[-1]}"
-    return f"{profile} " + " and ".join(parts)
+    text = ", ".join(parts[:-1]) + f", and {parts[-1]}" if len(parts) > 2 else " and ".join(parts)
+    faulty = any(server_fault(one) for at in conditions for one in at.profiles if one.profile == profile)
+    fault = " (its server accepted no draft at all, which is a fault: see zero-acceptance)" if faulty else ""
+    return f"{profile} {text}{fault}"
+
+
+def server_fault(finding: ProfileFinding) -> bool:
+    """True if the server never accepted a draft where it made a hundred or more: its speed-up says nothing."""
+    return any(check.name == "zero-acceptance" for level in finding.levels for check in level.checks)
 
 
 def _part(finding: ProfileFinding, where: str) -> str:
@@ -62,7 +68,20 @@ def _part(finding: ProfileFinding, where: str) -> str:
     if verdict.status is BreakEvenStatus.NEVER_PAYS:
         low, high = verdict.tested_levels[0], verdict.tested_levels[-1]
         return f"never pays off on {where} ({low} to {high} concurrent requests)"
+    return _unsettled(verdict, where)
+
+
+def _unsettled(verdict: BreakEven, where: str) -> str:
+    gains, losses = verdict.sure_gains, verdict.sure_losses
+    if gains:
+        return f"gains on {where} at {_levels(gains)}, but where it turns is not settled"
+    if losses:
+        return f"costs on {where} at {_levels(losses)}, but whether it ever pays off is not settled"
     return f"is not settled on {where}"
+
+
+def _levels(levels: Sequence[int]) -> str:
+    return f"{', '.join(map(str, levels))} concurrent request{'s' if levels[-1] > 1 else ''}"
 
 
 def _found(verdict: BreakEven, where: str) -> str:

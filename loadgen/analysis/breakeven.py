@@ -20,15 +20,17 @@ def find_break_even(
     *,
     quick: bool = False,
     pair_seconds: Mapping[int, float] | None = None,
+    looks: int = 1,
 ) -> BreakEven:
     """The status, all crossings and one sentence, from the log ratios per level (invalid levels left out).
 
     found: a sure gain and a sure loss. pays_throughout: a sure gain at the highest level and no sure loss. never_pays:
     no sure gain, a sure loss, and every leaning gain has sure losses on both sides. inconclusive: anything else, with
     what would settle it; `pair_seconds` (measured seconds of one more pair, by level) turns that into time.
+    `looks`: see `sure_signs`.
     """
     levels = sorted(levels, key=lambda stat: stat.level)
-    signs = sure_signs(levels)
+    signs = sure_signs(levels, looks=looks)
     status = _status(levels, signs)
     crossings = _crossings(levels, signs) if status is BreakEvenStatus.FOUND else ()
     if status is BreakEvenStatus.INCONCLUSIVE:

@@ -16,6 +16,9 @@ from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure
 from loadgen.analysis.recommendation import Situation, recommend
 from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
+NAMED = 3
+"""So many cells are named in a note; the rest is counted."""
+
 
 def analyse(
     manifest: Manifest,
@@ -52,7 +55,7 @@ def analyse(
         recommendation=recommend(conditions, situation),
         answer=answer(conditions, simulated=manifest.simulated, interrupted=interrupted),
         checks=run_checks(manifest, servers),
-        notes=_notes(pairings),
+        notes=(*_notes(pairings), *_acceptance_notes(conditions)),
     )
 
 
@@ -63,14 +66,20 @@ def _profile(pairing: Pairing, judged: Sequence[JudgedPair], manifest: Manifest)
         profile=pairing.profile,
         method=manifest.methods.get(pairing.profile, "none"),
         levels=explain([(level_finding(level, found), valid[level]) for level, found in by_level.items()]),
-        break_even={measure.name: _break_even(valid, measure, quick=manifest.quick) for measure in BREAK_EVEN_MEASURES},
+        break_even={measure.name: _break_even(valid, measure, manifest) for measure in BREAK_EVEN_MEASURES},
     )
 
 
-def _break_even(valid: Mapping[int, Sequence[Pair]], measure: Measure, *, quick: bool) -> BreakEven:
+def _break_even(valid: Mapping[int, Sequence[Pair]], measure: Measure, manifest: Manifest) -> BreakEven:
     stats = [level_stat(level, pairs, measure) for level, pairs in valid.items()]
     seconds = {level: _pair_seconds(pairs) for level, pairs in valid.items() if pairs}
-    return find_break_even([stat for stat in stats if stat is not None], quick=quick, pair_seconds=seconds)
+    looks = manifest.settings.get("looks", 1)
+    return find_break_even(
+        [stat for stat in stats if stat is not None],
+        quick=manifest.quick,
+        pair_seconds=seconds,
+        looks=looks if isinstance(looks, int) and looks > 1 else 1,
+    )
 
 
 def _pair_seconds(pairs: Sequence[Pair]) -> float:
@@ -91,6 +100,7 @@ def _rank(profile: str, profiles: Sequence[str]) -> tuple[int, str]:
 
 def _situation(manifest: Manifest, servers: Sequence[ServerFacts]) -> Situation:
     return Situation(
+        simulated=manifest.simulated,
         methods=manifest.methods,
         num_speculative_tokens=manifest.num_speculative_tokens,
         version=next((server.version for server in servers if server.version), None),
@@ -122,10 +132,25 @@ def _notes(pairings: Sequence[Pairing]) -> tuple[str, ...]:
     for pairing in pairings:
         where = f"{pairing.profile} on {pairing.condition.workload}"
         if pairing.alone:
-            names = ", ".join(str(key) for key in pairing.alone)
+            names = ", ".join(str(key) for key in pairing.alone[:NAMED])
+            names += f", and {len(pairing.alone) - NAMED} more" if len(pairing.alone) > NAMED else ""
             notes.append(f"{where}: {len(pairing.alone)} cells have no baseline partner and are left out ({names})")
         if pairing.pairs and sessions_of(pairing.pairs) < MIN_N:
             notes.append(
                 f"{where}: intervals are within one server start, for fewer than {MIN_N} sessions were measured"
             )
     return tuple(notes)
+
+
+def _acceptance_notes(conditions: Sequence[ConditionFinding]) -> tuple[str, ...]:
+    """Where acceptance cannot be believed, and why."""
+    found = {
+        f"{profile.profile} on {condition.condition.workload}: acceptance says nothing of real text, for outputs "
+        "repeat themselves (degenerate-output)"
+        for condition in conditions
+        for profile in condition.profiles
+        for level in profile.levels
+        for check in level.checks
+        if check.name == "degenerate-output"
+    }
+    return tuple(sorted(found))

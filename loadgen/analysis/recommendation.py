@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loadgen.analysis.answer import best_gain, label
+from loadgen.analysis.answer import best_gain, label, server_fault
 from loadgen.analysis.batchmap import batch_at, batches_of
 from loadgen.analysis.capability import OLD_SWITCH, TWO_POOLS, Ability, ability
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
@@ -21,6 +21,7 @@ class Situation:
 
     methods: dict[str, str]
     num_speculative_tokens: dict[str, int]
+    simulated: bool = False
     version: str | None = None
     max_num_seqs: int | None = None
     data_parallel: int | None = None
@@ -45,9 +46,12 @@ class _Case:
 def recommend(conditions: Sequence[ConditionFinding], situation: Situation) -> Recommendation | None:
     """The setting for the case with the largest gain, with what it holds for; None while nothing is settled.
 
-    Static servers do not price what a schedule costs (PIECEWISE graphs, K = 0 tax), so it stays unverified here.
+    A profile whose server accepted nothing at all is left out: that is a fault and no finding. Static servers do not
+    price what a schedule costs (PIECEWISE graphs, K = 0 tax), so it stays unverified here.
     """
-    cases = [_Case(one.condition, profile) for one in conditions for profile in one.profiles]
+    cases = [
+        _Case(one.condition, profile) for one in conditions for profile in one.profiles if not server_fault(profile)
+    ]
     pays = [case for case in cases if case.status in (BreakEvenStatus.FOUND, BreakEvenStatus.PAYS_THROUGHOUT)]
     among = [one.condition for one in conditions]
     if pays:
@@ -67,7 +71,9 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
     k = situation.num_speculative_tokens.get(profile, 1)
     levels = case.finding.break_even["output_tokens_per_s"].tested_levels
     holds = f"{profile} on {label(case.condition, among)}, {levels[0]} to {levels[-1]} concurrent requests"
-    tail = _others(others, among)
+    holds += ", simulated" if situation.simulated else ""
+    indicative = case.finding.break_even["output_tokens_per_s"].indicative
+    tail = _others(others, among) + (" Indicative only: measure with three repeats." if indicative else "")
     if case.status is BreakEvenStatus.PAYS_THROUGHOUT:
         why = (
             f"K = {k} pays off at every load up to {levels[-1]}; {OLD_SWITCH} would have had to be above {levels[-1]}."

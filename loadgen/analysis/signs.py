@@ -37,12 +37,14 @@ class Signs:
         return tuple(sorted(level for level, own in self.by_level.items() if own == sign))
 
 
-def sure_signs(levels: Sequence[LevelStat]) -> Signs:
+def sure_signs(levels: Sequence[LevelStat], *, looks: int = 1) -> Signs:
     """The sign of every level.
 
     From n = 3 on: two-sided t tests of ln ratio = 0 with moderated variances, Holm's step-down over the levels at 5 %,
     so that the chance of even one wrong sign among all levels stays below 5 % (Holm 1979; directions: Shaffer 1980).
-    Levels below n = 3 are then never sure. If no level has n = 3, the indicative rule holds for all.
+    `looks` is how often the data are planned to be looked at before the verdict stands (`--refine`): the 5 % are spread
+    evenly over them (Bonferroni). Levels below n = 3 are never sure. If no level has n = 3, the indicative rule holds
+    for all.
     """
     tested = [stat for stat in levels if stat.n >= MIN_N and stat.sd is not None]
     if not tested:
@@ -54,7 +56,7 @@ def sure_signs(levels: Sequence[LevelStat]) -> Signs:
         key=lambda pair: (pair[0], pair[1].level),
     )
     for place, (p, stat) in enumerate(ranked):
-        if p > (1 - CONFIDENCE) / (len(ranked) - place):
+        if p > (1 - CONFIDENCE) / looks / (len(ranked) - place):
             break
         signs[stat.level] = 1 if stat.mean > 0 else -1
     return Signs(signs, indicative=False)

@@ -155,3 +155,50 @@ def test_the_command_line_tells_what_the_server_does_not(run_of: Any, manifest: 
     found = analyse(manifest(), run_of(C86), servers).recommendation
     assert found is not None
     assert found.value == [[1, 12, 4], [13, 64, 0]]
+
+
+def test_a_server_that_accepts_nothing_gets_no_advice(run_of: Any, manifest: Any) -> None:
+    def rejecting(cell: Any) -> Any:
+        if cell.key.profile == "baseline":
+            return cell
+        return replace(cell, window=replace(cell.window, accepted_tokens=0.0, accepted_per_position=(0.0,) * 4))
+
+    findings = analyse(manifest(), [rejecting(cell) for cell in run_of({1: 0.8, 8: 0.7})])
+    assert findings.recommendation is None
+    assert "accepted no draft at all" in findings.answer
+
+
+def test_a_simulated_or_indicative_recommendation_says_so(run_of: Any, manifest: Any) -> None:
+    found = analyse(manifest(simulated=True, quick=True), run_of(C86)).recommendation
+    assert found is not None
+    assert found.holds_for.endswith(", simulated")
+    assert "Indicative only" in found.why
+
+
+def test_looping_outputs_void_the_claim_about_acceptance(run_of: Any, manifest: Any) -> None:
+    cells = [replace(cell, repeated_ngram_share=0.9) for cell in run_of(C86)]
+    assert any("acceptance says nothing" in note for note in analyse(manifest(), cells).notes)
+
+
+def test_an_unsettled_answer_says_what_is_known(run_of: Any, manifest: Any) -> None:
+    gains = analyse(manifest(), run_of({1: 1.7, 8: 1.3, 16: 1.0}))
+    assert gains.answer == "ngram gains on code-edit at 1, 8 concurrent requests, but where it turns is not settled."
+
+
+def test_conditions_of_one_workload_are_told_apart(run_of: Any, manifest: Any) -> None:
+    long = Condition("code-edit", 4000, 0.0)
+    cells = run_of(C86) + run_of({1: 1.7, 32: 1.2}, condition=long)
+    answer = analyse(manifest(conditions=(Condition("code-edit", 512, 0.0), long)), cells).answer
+    assert "on code-edit at 512 tokens (bracket 8 to 16)" in answer
+    assert (
+        "pays off on code-edit at 4000 tokens at every load up to 32 concurrent requests, still 1.20x there" in answer
+    )
+
+
+def test_three_sessions_are_the_units_and_carry_no_note(run_of: Any, manifest: Any) -> None:
+    cells = [cell for session in range(3) for cell in run_of(C86, session=session)]
+    findings = analyse(manifest(sessions=3), cells)
+    level = findings.conditions[0].profiles[0].levels[0]
+    assert level.speedup is not None
+    assert (level.n, level.speedup.n) == (9, 3)
+    assert findings.notes == ()
