@@ -1,7 +1,8 @@
 """report.md: the answer first, for pull requests and wikis."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
 from loadgen.report import view
@@ -9,6 +10,7 @@ from loadgen.report.columns import CHECKS, COLUMNS
 from loadgen.report.words import clean, compact, condition_words, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
+NO_PICTURES: Mapping[int, str] = MappingProxyType({})
 # Markdown's own marks, HTML's, the table's pipe, and @ and # which forges turn into mentions and links.
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&@!$])")
 WEB_ADDRESS = re.compile(r"(https?|ftp)(:)(?=//)|(www)(\.)", re.IGNORECASE)
@@ -35,12 +37,16 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[i
 
 
 def render_markdown(
-    findings: Findings, manifest: Manifest, cells: Sequence[CellResult] = (), servers: Sequence[ServerFacts] = ()
+    findings: Findings,
+    manifest: Manifest,
+    cells: Sequence[CellResult] = (),
+    servers: Sequence[ServerFacts] = (),
+    pictures: Mapping[int, str] = NO_PICTURES,
 ) -> str:
-    """The whole report as Markdown text."""
+    """The whole report as Markdown text; `pictures` maps a condition's index to the file of its speed-up chart."""
     parts: list[str] = [*_answer(findings), *_glance(findings)]
-    for condition in findings.conditions:
-        parts += list(_condition(condition, findings, manifest))
+    for index, condition in enumerate(findings.conditions):
+        parts += list(_condition(condition, findings, manifest, pictures.get(index)))
     parts += [*_checks(findings), *_how(findings, manifest, cells, servers)]
     return "\n\n".join(parts) + "\n"
 
@@ -80,9 +86,13 @@ def _glance(findings: Findings) -> Iterator[str]:
     yield "Bold: the whole 95 % interval lies above 1."
 
 
-def _condition(condition: ConditionFinding, findings: Findings, manifest: Manifest) -> Iterator[str]:
-    """A table per profile, with where it turns."""
+def _condition(
+    condition: ConditionFinding, findings: Findings, manifest: Manifest, picture: str | None
+) -> Iterator[str]:
+    """The speed-up chart, and a table per profile with where it turns."""
     yield f"## {escape(condition_words(condition.condition))}"
+    if picture:
+        yield f"![Speed-up over requests in flight; the table below holds the figures]({picture})"
     for profile in condition.profiles:
         k = manifest.num_speculative_tokens.get(profile.profile)
         depth = f" (K = {k})" if k else ""

@@ -13,6 +13,7 @@ from loadgen.report.columns import pays
 from loadgen.report.detail import Detail
 from loadgen.report.figures import charts
 from loadgen.report.summary import dumps
+from loadgen.report.svg import speedup_svg
 from loadgen.report.timeline import timelines
 from loadgen.report.traces import Series
 from loadgen.report.words import (
@@ -70,6 +71,8 @@ class ConditionView:
     title: str
     charts: tuple[Chart, ...]
     profiles: tuple[ProfileView, ...]
+    picture: str | None
+    """The speed-up chart as SVG, for a page without JavaScript."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,9 @@ def condition_views(
             for profile in condition.profiles
         )
         drawn = tuple(charts(condition, findings.against, cells, detail))
-        views.append(ConditionView(f"c{index}", condition_words(condition.condition), drawn, profiles))
+        views.append(
+            ConditionView(f"c{index}", condition_words(condition.condition), drawn, profiles, speedup_svg(condition))
+        )
     return views
 
 

@@ -11,6 +11,7 @@ from loadgen.report.detail import read_detail
 from loadgen.report.html import render_html
 from loadgen.report.markdown import render_markdown
 from loadgen.report.summary import dumps, summary
+from loadgen.report.svg import speedup_svg
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 
@@ -21,26 +22,25 @@ def write_reports(
     cells: Sequence[CellResult],
     servers: Sequence[ServerFacts],
 ) -> dict[str, Path]:
-    """File name → path of summary.json, cells.csv, report.md and report.html, each whole or not there.
+    """File name → path of summary.json, cells.csv, report.md with its SVG charts, and report.html, each whole.
 
     The figures come first, so that a fault in a page leaves them. Raises UsageError if the folder cannot be written.
     """
+    charts = {i: svg for i, c in enumerate(findings.conditions) if (svg := speedup_svg(c)) is not None}
+    # Numbered, not named: a workload's name comes from outside.
+    pictures = {i: f"speedup-{i + 1}.svg" for i in charts}
     makers: dict[str, Callable[[], str]] = {
         "summary.json": lambda: dumps(summary(findings, manifest)) + "\n",
         "cells.csv": lambda: cells_csv(cells),
-        "report.md": lambda: render_markdown(findings, manifest, cells, servers),
+        "report.md": lambda: render_markdown(findings, manifest, cells, servers, pictures),
         "report.html": lambda: render_html(findings, manifest, cells, servers, read_detail(folder)),
     }
-    written: dict[str, Path] = {}
-    for name, make in makers.items():
-        path = folder / name
-        write_whole(path, make())
-        written[name] = path
-    return written
+    written = {name: write_whole(folder / name, make()) for name, make in makers.items()}
+    return written | {pictures[i]: write_whole(folder / pictures[i], svg) for i, svg in charts.items()}
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Nothing; the file holds the whole text, or what it held before. Raises UsageError if that is not possible."""
+def write_whole(path: Path, text: str) -> Path:
+    """The path; the file holds the whole text, or what it held before. Raises UsageError if that is not possible."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8", newline="", errors="replace") as out:
@@ -52,3 +52,4 @@ def write_whole(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
         sentence = f"Cannot write {path} ({error.strerror or error}); free space or give another folder."
         raise UsageError(sentence) from error
+    return path

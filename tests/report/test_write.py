@@ -11,7 +11,7 @@ from loadgen.report.write import write_reports, write_whole
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 
-def test_four_files_and_nothing_else(
+def test_the_files_and_nothing_else(
     tmp_path: Path,
     findings: Findings,
     manifest: Manifest,
@@ -20,10 +20,13 @@ def test_four_files_and_nothing_else(
 ) -> None:
     written = write_reports(tmp_path, findings, manifest, cells, servers)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(written)
-    assert sorted(written) == ["cells.csv", "report.html", "report.md", "summary.json"]
+    assert sorted(written) == [
+        "cells.csv", "report.html", "report.md", "speedup-1.svg", "speedup-2.svg", "summary.json",
+    ]  # fmt: skip
+    assert "](speedup-2.svg)" in written["report.md"].read_text()
     assert json.loads(written["summary.json"].read_text())["run_id"] == findings.run_id
     write_reports(tmp_path, findings, manifest, cells, servers)
-    assert len(list(tmp_path.iterdir())) == 4
+    assert len(list(tmp_path.iterdir())) == 6
 
 
 def test_hostile_text_is_written_as_utf8(
