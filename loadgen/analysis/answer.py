@@ -11,13 +11,20 @@ from loadgen.store.model import Condition
 def answer(conditions: Sequence[ConditionFinding], *, simulated: bool, interrupted: bool) -> str:
     """`SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16) and never on chat.`
 
-    By output tokens/s. Says `indicative` where an interval is no 95 % one, and `interrupted` where cells are missing.
+    By output tokens/s. Profiles for attribution are left out where there are others.
+    Says `indicative` where an interval is no 95 % one, and `interrupted` where cells are missing.
     """
-    profiles = sorted({one.profile for condition in conditions for one in condition.profiles})
+    everyone = {one.profile: candidate(one) for condition in conditions for one in condition.profiles}
+    profiles = sorted(name for name, real in everyone.items() if real or not any(everyone.values()))
     clauses = [_clause(profile, conditions) for profile in profiles]
     if not clauses:
         return "Nothing can be said: no profile was measured beside the baseline."
-    verdicts = [one.break_even["output_tokens_per_s"] for condition in conditions for one in condition.profiles]
+    verdicts = [
+        one.break_even["output_tokens_per_s"]
+        for condition in conditions
+        for one in condition.profiles
+        if one.profile in profiles
+    ]
     marks = [
         "SIMULATED" if simulated else "",
         "interrupted" if interrupted else "",
@@ -50,6 +57,11 @@ def _clause(profile: str, conditions: Sequence[ConditionFinding]) -> str:
     faulty = any(server_fault(one) for at in conditions for one in at.profiles if one.profile == profile)
     fault = " (its server accepted no draft at all, which is a fault: see zero-acceptance)" if faulty else ""
     return f"{profile} {text}{fault}"
+
+
+def candidate(finding: ProfileFinding) -> bool:
+    """False for profiles that explain and are never advised: without a method (`baseline-sync`), or the cost probe."""
+    return finding.method != "none" and not finding.profile.startswith("cost-probe")
 
 
 def server_fault(finding: ProfileFinding) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loadgen.analysis.answer import best_gain, label, server_fault
+from loadgen.analysis.answer import best_gain, candidate, label, server_fault
 from loadgen.analysis.batchmap import batch_at, batches_of
 from loadgen.analysis.capability import OLD_SWITCH, TWO_POOLS, Ability, ability
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
@@ -50,7 +50,10 @@ def recommend(conditions: Sequence[ConditionFinding], situation: Situation) -> R
     price what a schedule costs (PIECEWISE graphs, K = 0 tax), so it stays unverified here.
     """
     cases = [
-        _Case(one.condition, profile) for one in conditions for profile in one.profiles if not server_fault(profile)
+        _Case(one.condition, profile)
+        for one in conditions
+        for profile in one.profiles
+        if candidate(profile) and not server_fault(profile)
     ]
     pays = [case for case in cases if case.status in (BreakEvenStatus.FOUND, BreakEvenStatus.PAYS_THROUGHOUT)]
     among = [one.condition for one in conditions]

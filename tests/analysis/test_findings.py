@@ -202,3 +202,25 @@ def test_three_sessions_are_the_units_and_carry_no_note(run_of: Any, manifest: A
     assert level.speedup is not None
     assert (level.n, level.speedup.n) == (9, 3)
     assert findings.notes == ()
+
+
+def test_profiles_for_attribution_are_measured_and_never_advised(run_of: Any, manifest: Any) -> None:
+    sync, probe = [run_of({1: 1.4, 8: 1.3}, profile=name) for name in ("baseline-sync", "cost-probe")]
+    cells = {str(cell.key): cell for cell in [*sync, *probe, *run_of(C86)]}.values()
+    plan = manifest(
+        profiles=("baseline", "baseline-sync", "cost-probe", "ngram"),
+        methods={"baseline": "none", "baseline-sync": "none", "cost-probe": "draft_model", "ngram": "ngram"},
+    )
+    findings = analyse(plan, list(cells))
+    assert findings.answer == "ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16)."
+    assert findings.recommendation is not None
+    assert findings.recommendation.holds_for.startswith("ngram ")
+    assert len(findings.conditions[0].profiles) == 3
+
+
+def test_speculation_that_pays_only_above_switches_off_below(run_of: Any, manifest: Any) -> None:
+    found = analyse(manifest(), run_of({1: 0.8, 8: 0.9, 32: 1.2})).recommendation
+    assert found is not None
+    # 0.9 at 8 to 1.2 at 32 passes 1 at 13.3.
+    assert found.value == [[1, 13, 0], [14, 256, 4]]
+    assert "could not say this" in found.why
