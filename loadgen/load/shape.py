@@ -104,7 +104,8 @@ class ClientHealth:
 class LoadResult:
     """What one load run gave: every request, the window, and the client's own health."""
 
-    records: tuple[RequestRecord, ...]
+    records: tuple[RequestRecord, ...] = field(repr=False)
+    """Not in the repr: asyncio.Runner forms its task's repr, result included, at each run's end."""
     window_open_s: float
     window_close_s: float
     output_tokens_in_window: float

@@ -253,3 +253,8 @@ def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
             await eventually(condition)
 
     return wait
+
+
+@pytest.fixture
+def server_type() -> type[ScriptedServer]:
+    return ScriptedServer

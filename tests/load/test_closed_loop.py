@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from loadgen.clock import now_s
 from loadgen.errors import UsageError
 from loadgen.load.closed_loop import run_closed_loop
 from loadgen.load.record import Outcome, RequestRecord
@@ -54,7 +55,7 @@ async def test_every_request_gives_one_record_and_counts_are_exact(
     assert progress[-1].finished <= len(result.records)
 
 
-async def test_request_body_has_explicit_sampling_and_identity_encoding(
+async def test_c56_request_body_has_explicit_sampling_and_identity_encoding(
     start_server: Any, chunks: Any, make_prompts: Any, target_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def script(seen: Any, reply: Any) -> None:
@@ -160,3 +161,110 @@ async def test_c51_warmup_obeys_the_cap(start_server: Any, chunks: Any, make_pro
     assert len(warmup.records) == 9
     assert warmup.errors == ()
     assert warmup.mean_request_s > 0
+
+
+async def test_c43_a_prompt_beyond_the_context_is_an_invalid_request_with_the_servers_words(
+    start_server: Any, make_prompts: Any, target_of: Any
+) -> None:
+    body = b'{"error":{"message":"This model\'s maximum context length is 2048 tokens.","code":400}}'
+
+    async def script(seen: Any, reply: Any) -> None:
+        await reply.whole(400, body)
+
+    server = await start_server(script)
+    warmup = await run_warmup(target_of(server), make_prompts(2), 1)
+    assert [r.outcome for r in warmup.records] == [Outcome.INVALID_REQUEST] * 2
+    assert warmup.errors == ("invalid_request: This model's maximum context length is 2048 tokens. (code 400)",)
+    assert len(server.seen) == 2
+    assert warmup.mean_request_s == 0.0
+
+
+async def test_c44_overload_has_its_own_category(
+    start_server: Any, chunks: Any, make_prompts: Any, target_of: Any
+) -> None:
+    busy = b'{"error":{"message":"busy","type":"Service Unavailable","param":null,"code":503}}'
+
+    async def script(seen: Any, reply: Any) -> None:
+        if seen.number % 2:
+            await reply.whole(503, busy)
+        else:
+            await reply.chunked(chunks.reply(1))
+
+    server = await start_server(script)
+    result = await run_closed_loop(target_of(server), make_prompts(8), ClosedLoop(1, window_s=10.0))
+    assert result.outcomes["overload"] == 4
+    assert result.outcomes["ok"] == 4
+    assert len(server.seen) == 8
+
+
+async def test_c48_the_window_opens_when_all_run_and_leaves_the_drain_out(
+    start_server: Any, chunks: Any, make_prompts: Any, target_of: Any
+) -> None:
+    async def script(seen: Any, reply: Any) -> None:
+        await reply.chunked(chunks.reply(10), gap_s=0.01)
+
+    server = await start_server(script)
+    shape = ClosedLoop(4, window_s=0.3, spread_s=0.4, settle_s=0.05)
+    result = await run_closed_loop(target_of(server), make_prompts(200), shape)
+    first_of = {w: min(r.start_s for r in result.records if r.worker == w) for w in range(4)}
+    assert result.window_open_s > max(first_of.values())
+    assert max(first_of.values()) - min(first_of.values()) >= 0.25
+    assert max(r.end_s for r in result.records) > result.window_close_s
+    assert result.output_tokens_in_window < sum(r.output_tokens for r in result.records)
+
+
+async def test_c50_warm_up_is_apart_from_what_is_measured(
+    start_server: Any, chunks: Any, make_prompts: Any, target_of: Any
+) -> None:
+    async def script(seen: Any, reply: Any) -> None:
+        if seen.number < 4:
+            await asyncio.sleep(0.3)
+        await reply.chunked(chunks.reply(2))
+
+    server = await start_server(script)
+    prompts = make_prompts(44)
+    warmup = await run_warmup(target_of(server), prompts[:4], 4)
+    result = await run_closed_loop(
+        target_of(server), prompts[4:], ClosedLoop(4, window_s=5.0), request_estimate_s=warmup.mean_request_s
+    )
+    assert warmup.mean_request_s >= 0.3
+    assert {r.prompt_id for r in warmup.records}.isdisjoint(r.prompt_id for r in result.records)
+    assert max(r.ttft_s or 0.0 for r in result.records) < min(r.ttft_s or 0.0 for r in warmup.records)
+
+
+async def test_stamps_follow_the_servers_sends(
+    start_server: Any, chunks: Any, make_prompts: Any, target_of: Any
+) -> None:
+    sends: list[float] = []
+
+    async def script(seen: Any, reply: Any) -> None:
+        await reply.raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        for block in chunks.reply(8):
+            await asyncio.sleep(0.01)
+            sends.append(now_s())
+            await reply.raw(b"%x\r\n%s\r\n" % (len(block), block))
+        await reply.raw(b"0\r\n\r\n")
+
+    server = await start_server(script)
+    (record,) = (await run_warmup(target_of(server), make_prompts(1), 1)).records
+    assert len(record.chunk_times_s) == 8
+    # role first, then 8 tokens: each stamp lies behind its send and before the next one
+    for stamp, sent, following in zip(record.chunk_times_s, sends[1:], sends[2:], strict=False):
+        assert sent <= stamp <= following
+
+
+async def test_hooks_that_fail_end_the_run_without_losing_records(
+    start_server: Any, chunks: Any, make_prompts: Any, target_of: Any
+) -> None:
+    async def script(seen: Any, reply: Any) -> None:
+        await reply.chunked(chunks.reply(100), gap_s=0.01)
+
+    async def broken() -> None:
+        raise RuntimeError("scrape failed")
+
+    server = await start_server(script)
+    got: list[RequestRecord] = []
+    hooks = WindowHooks(on_open=broken, on_record=got.append)
+    with pytest.raises(RuntimeError, match="scrape failed"):
+        await run_closed_loop(target_of(server), make_prompts(4), ClosedLoop(2), hooks)
+    assert [r.outcome for r in got] == [Outcome.CANCELLED] * 2
