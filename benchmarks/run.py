@@ -7,28 +7,25 @@ python -m benchmarks.run --scenarios memory --clients loadgen --rounds 1      10
 """
 
 import argparse
-import json
 import os
 import platform
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.clients.base import CACHE, Client
 from benchmarks.clients.registry import BY_NAME, CLIENTS, install
-from benchmarks.figures import BrokenRunError, Figures
+from benchmarks.figures import BrokenRunError
+from benchmarks.goals import REFERENCE
 from benchmarks.mock import build
 from benchmarks.one_run import Bench, measure
+from benchmarks.result import Result
 from benchmarks.scenarios import BY_NAME as SCENARIOS
-from benchmarks.scenarios import FULL, QUICK, Scenario
-from benchmarks.table import command_table, scenario_table
+from benchmarks.scenarios import FULL, QUICK
 
-REFERENCE = "reference"
 QUICK_CLIENTS = (REFERENCE, "loadgen")
-Results = dict[str, dict[str, list[Figures | None]]]
 
 
 def main() -> None:
@@ -47,71 +44,40 @@ def main() -> None:
     runs = folder / "runs"
     runs.mkdir()
     bench = Bench(build(CACHE), runs, *_cores(), args.timeout)
-    results, faults = _rounds(bench, scenarios, clients, rounds)
-    found = {
-        "schema": 1,
-        "date": started.isoformat(timespec="seconds"),
-        "machine": _machine(),
-        "cores": {"server": bench.server_core, "client": bench.client_core},
-        "versions": {client.name: client.version() for client in clients},
-        "missing": missing,
-        "faults": faults,
-        "scenarios": {one.name: asdict(one) | {"ideal_s": one.ideal_s} for one in scenarios},
-        "runs": {
-            scenario: {client: [one and asdict(one) for one in rows] for client, rows in of.items()}
-            for scenario, of in results.items()
-        },
-    }
+    result = Result(
+        date=started.isoformat(timespec="seconds"),
+        machine=_machine(),
+        server_core=bench.server_core,
+        client_core=bench.client_core,
+        versions={client.name: client.version() for client in clients},
+        whats={client.name: client.what for client in clients},
+        missing=missing,
+        scenarios=scenarios,
+        runs={one.name: {client.name: [None] * rounds for client in clients} for one in scenarios},
+    )
     out = args.out or CACHE / "results" / f"{started.strftime('%Y-%m-%dT%H-%M-%SZ')}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    print(_text(found, scenarios, results))
+    _rounds(bench, clients, rounds, result, out)
+    print(result.text())
     print(f"\nwritten: {out}")
-    if not args.keep and not faults:
+    if not args.keep and not result.faults:
         shutil.rmtree(folder)
-    sys.exit(1 if faults else 0)
+    sys.exit(1 if result.faults else 0)
 
 
-def _rounds(
-    bench: Bench, scenarios: list[Scenario], clients: list[Client], rounds: int
-) -> tuple[Results, list[dict[str, str | int]]]:
-    """A B C, then C B A, and so on: what drifts in the machine hits every client alike."""
-    results: Results = {one.name: {client.name: [None] * rounds for client in clients} for one in scenarios}
-    faults: list[dict[str, str | int]] = []
+def _rounds(bench: Bench, clients: list[Client], rounds: int, result: Result, out: Path) -> None:
+    """A B C, then C B A, and so on: what drifts in the machine hits every client alike. The file is written after each
+    round, so that an interrupted run keeps what it has.
+    """
     for number in range(rounds):
-        for scenario in scenarios:
+        for scenario in result.scenarios:
             for client in clients if number % 2 == 0 else reversed(clients):
                 print(f"round {number + 1}/{rounds} {scenario.name} {client.name} ...", file=sys.stderr, flush=True)
                 try:
-                    results[scenario.name][client.name][number] = measure(bench, client, scenario)
+                    result.runs[scenario.name][client.name][number] = measure(bench, client, scenario)
                 except BrokenRunError as error:
                     print(f"  failed: {error}", file=sys.stderr, flush=True)
-                    faults.append(
-                        {"round": number, "scenario": scenario.name, "client": client.name, "reason": str(error)}
-                    )
-    return results, faults
-
-
-def _text(found: dict[str, object], scenarios: list[Scenario], results: Results) -> str:
-    versions, missing, faults = found["versions"], found["missing"], found["faults"]
-    lines = [f"{found['date']}, {found['machine']}; cores {found['cores']}"]
-    assert isinstance(versions, dict)
-    assert isinstance(missing, dict)
-    assert isinstance(faults, list)
-    lines += [f"- {name}: {BY_NAME[name].what} ({version})" for name, version in versions.items()]
-    lines += [f"- {name}: NOT MEASURED: {reason}" for name, reason in missing.items()]
-    lines += [
-        f"- FAILED: {one['client']} in {one['scenario']}, round {one['round'] + 1}: {one['reason']}" for one in faults
-    ]
-    for scenario in scenarios:
-        lines += ["", scenario_table(scenario, results[scenario.name], REFERENCE)]
-    lines += [
-        "",
-        command_table(results),
-        "",
-        "Median [least, most] over n rounds. * from the client's own mean and p99.",
-    ]
-    return "\n".join(lines)
+                    result.faults.append(f"{client.name} in {scenario.name}, round {number + 1}: {error}")
+        result.write(out)
 
 
 def _cores() -> tuple[int | None, int | None]:

@@ -68,7 +68,7 @@ def _cells(client: str, rounds: Sequence[Figures | None], reference: Sequence[Fi
 
 def _star(shown: Sequence[Figures]) -> str:
     """Marks errors that come from the client's own mean and p99 instead of matched requests."""
-    return " *" if shown and all(one.ttft_n == 0 for one in shown) else ""
+    return " \\*" if shown and all(one.ttft_n == 0 for one in shown) else ""
 
 
 def _values(rounds: Sequence[Figures | None], which: Callable[[Figures], float | None]) -> list[float | None]:
