@@ -124,7 +124,23 @@ MORE_COLUMNS = (
         "share of drafts whose token at position 1, 2, … was accepted",
     ),
     Column("drafts", "\ndrafts", lambda r: fixed(r.drafts, 0), 12, "drafts behind the acceptance figures"),
-    Column("void cells", "void\ncells", lambda r: str(r.voided_cells), 12, "cells kept out of the verdict"),
+    Column(
+        "regime", "\nregime", lambda r: r.explanation.regime if r.explanation else MISSING, 12, "what limits the server"
+    ),
+    Column(
+        "needed tok/step",
+        "needed\ntok/step",
+        lambda r: fixed(r.explanation.break_even_tokens_per_step if r.explanation else None, 2),
+        12,
+        "tokens per step at which this level would break even",
+    ),
+    Column(
+        "void cells",
+        "void\ncells",
+        lambda r: f"{r.voided_cells} + {r.voided_baseline_cells}",
+        12,
+        "cells kept out of the verdict: the profile's own + the baseline's",
+    ),
 )
 
 

@@ -8,6 +8,7 @@ from loadgen.analysis.pairs import Pairing, pair_cells
 from loadgen.report.chart import Chart
 from loadgen.report.detail import Detail
 from loadgen.report.latency import spread, tail
+from loadgen.report.parts import parts
 from loadgen.report.traces import (
     BASELINE_COLOUR,
     Figure,
@@ -54,6 +55,8 @@ def charts(
         _speedup(series, levels, pair_cells((c for c in cells if c.key.condition == where), against)),
         _throughput(series, levels, against),
         _why(series, levels) if len(series) <= 2 else _why_many(series),
+        # One chart a profile would bury the others; the sentences stand below each table.
+        *(map(parts, series) if len(series) <= 2 else ()),
         _acceptance(series, levels),
         _positions(series),
         _latency(series, levels, against, "tpot"),

@@ -122,6 +122,8 @@ def _level(level: LevelFinding) -> dict[str, Any]:
         "baseline_ttft_p50_s": level.baseline_ttft_p50_s,
         "baseline_tpot_p50_s": level.baseline_tpot_p50_s,
         "voided_cells": level.voided_cells,
+        "voided_baseline_cells": level.voided_baseline_cells,
+        "explanation": asdict(level.explanation) if level.explanation else None,
         "checks": [_check(check) for check in level.checks],
     }
 
@@ -142,6 +144,8 @@ def _break_even(found: BreakEven) -> dict[str, Any]:
         "sentence": found.sentence,
         "indicative": found.indicative,
         "tested_levels": found.tested_levels,
+        "sure_gains": found.sure_gains,
+        "sure_losses": found.sure_losses,
     }
 
 

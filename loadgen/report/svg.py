@@ -23,7 +23,7 @@ class Frame:
         self.x_low, self.x_high = x_of(self.levels[0]) - 0.2, x_of(self.levels[-1]) + 0.2
         ends = [1.0, *ratios]
         self.step = tick_step(max(ends) - min(ends))
-        self.y_low = math.floor(min(ends) / self.step - 0.1) * self.step
+        self.y_low = max(0.0, math.floor(min(ends) / self.step - 0.1) * self.step)
         self.y_high = math.ceil(max(ends) / self.step + 0.1) * self.step
 
     def x(self, level: float) -> float:
@@ -128,7 +128,7 @@ def _legend(series: list[Series]) -> Iterator[str]:
     for i, one in enumerate(series):
         x, y = round(LEFT + i * wide, 1), HEIGHT - 14
         name = clean(one.profile.profile)
-        fits = max(4, int((wide - 40) / 8))
+        fits = max(4, int((wide - 38) / 7.2))
         shown = name if len(name) <= fits else f"{name[: fits - 1]}…"
         yield f'<path d="M{x} {y - 4}h26" {_stroke(one)}/>'
         yield f'<text x="{x + 32}" y="{y}">{escape(shown)}</text>'

@@ -19,6 +19,8 @@ COLOURS = ("#2f7fd6", "#d2691e", "#1f9a6b", "#b25aa0", "#8f7d1a", "#cf4f57", "#2
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "star", "hexagon", "triangle-down")
 BASELINE_COLOUR = "#7d8590"
+# A neutral tone that shows on both pages.
+TEXT_TONE = "#8a93a0"
 # Narrower than this (in log2) two tick labels touch on a phone.
 MIN_TICK_GAP = 0.4
 

@@ -150,7 +150,7 @@ def level_state(level: LevelFinding) -> str:
     """`void` if the level carries no verdict, `warn` if a check spoke, else `ok`."""
     if not level.valid:
         return "void"
-    return "warn" if level.checks or level.voided_cells else "ok"
+    return "warn" if level.checks or level.voided_cells or level.voided_baseline_cells else "ok"
 
 
 def level_checks(condition: ConditionFinding) -> list[tuple[str, tuple[int, ...], Check]]:

@@ -13,6 +13,7 @@ from loadgen.analysis.model import (
     ConditionFinding,
     Crossing,
     Estimate,
+    Explanation,
     Findings,
     LevelFinding,
     ProfileFinding,
@@ -66,6 +67,28 @@ def level(concurrency: int, speedup: float, spread: float = 0.03, accept: float 
         drafts=1200.0 * concurrency,
         accepted_tokens=4800.0 * concurrency * accept,
         draft_tokens=4800.0 * concurrency,
+        explanation=explanation(speedup, length),
+    )
+
+
+def explanation(speedup: float, length: float) -> Explanation | None:
+    if not 0 < speedup < math.inf:
+        return None
+    gain, coverage = math.log(length), math.log(0.9)
+    return Explanation(
+        log_speedup=math.log(speedup),
+        acceptance=gain,
+        coverage=coverage,
+        step_rate=math.log(speedup) - gain - coverage + 0.01,
+        batch=-0.01,
+        first_tokens=0.004,
+        residual=-0.004,
+        step_time_s=0.02,
+        baseline_step_time_s=0.016,
+        break_even_tokens_per_step=1.7,
+        naive_speedup=1.5,
+        regime="memory-bound" if speedup > 1 else "compute-bound",
+        sentence=f"Accepted drafts give {length:.2f} tokens a drafted step; slower steps take a part of it",
     )
 
 

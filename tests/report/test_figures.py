@@ -86,3 +86,13 @@ def test_close_levels_share_ticks(findings: Findings) -> None:
     ticks = chart(condition, "speedup").figure["layout"]["xaxis"]["ticktext"]
     assert len(ticks) < 14
     assert ticks[:4] == ["1", "2", "3", "4"]
+
+
+def test_the_parts_add_up_to_the_speedup(findings: Findings) -> None:
+    found = chart(findings.conditions[0], "parts0")
+    *bars, total = found.figure["data"]
+    assert [trace["type"] for trace in bars] == ["bar"] * 6
+    sums = [sum(bar["y"][i] for bar in bars) for i in range(6)]
+    assert sums == pytest.approx(total["y"])
+    assert total["text"][0] == "speed-up: 1.42×"
+    assert len({bar["marker"]["pattern"]["shape"] for bar in bars}) == 6

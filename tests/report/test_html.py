@@ -96,7 +96,7 @@ def test_every_chart_has_a_figure_and_a_line_that_explains_it(page: Page) -> Non
     assert sorted(wanted) == sorted(page.figures())
     assert {name.split("-")[1] for name in wanted} == {
         "speedup", "throughput", "why", "acceptance", "positions", "tpot", "ttft", "pareto",
-        "tpot99", "ttft99", "tpotspread", "ttftspread", "tokens", "running", "kv",
+        "tpot99", "ttft99", "tpotspread", "ttftspread", "tokens", "running", "kv", "parts0",
     }  # fmt: skip
     assert sum(tag == "figcaption" for tag, _ in page.tags) == len(wanted)
 
