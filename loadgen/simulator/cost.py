@@ -161,8 +161,13 @@ class ApiProcess:
         self.busy_s = 0.0
 
     def accept(self, now_s: float) -> float:
-        """When a request that arrives now has reached the engine."""
-        return self._serve(now_s, self._hardware.api_request_s)
+        """When a request that arrives now has reached the engine.
+
+        It does not wait for all queued chunks: an event loop serves connections in turn. Its work delays them.
+        """
+        cost_s = self._hardware.api_request_s
+        self._serve(now_s, cost_s)
+        return now_s + cost_s
 
     def deliver(self, due_s: float, tokens: int) -> float:
         """When a chunk that the engine gave out at `due_s` is with the client."""
