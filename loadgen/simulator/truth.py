@@ -173,7 +173,7 @@ class Bench:
             speedup=math.exp(mean),
             speedup_error=math.hypot(runs_error, self._population.relative_error * self._decode_share(fast)),
             tpot_speedup=_tpot(plain) / _tpot(fast),
-            batch=sum(run.running_mean for run in fast) / len(fast),
+            batch=sum(run.batch_mean for run in fast) / len(fast),
             tokens_per_step=_ratio(sum(r.tokens - r.chunks + r.request_steps for r in fast), fast, "request_steps"),
             acceptance_rate=_ratio(sum(run.accepted_tokens for run in fast), fast, "draft_tokens"),
         )

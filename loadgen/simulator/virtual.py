@@ -55,8 +55,10 @@ class VirtualResult:
     cached_tokens: int
     preemptions: int
     api_busy_share: float
-    running_mean: float
+    batch_mean: float
     """Requests scheduled per step."""
+    running_mean: float
+    """Requests in the engine's steps, averaged over time: what the gauge shows; an idle engine counts 0."""
     half_second_tokens: tuple[int, ...] = field(default=())
 
     @property
@@ -111,6 +113,7 @@ class _Totals:
         self.drafts = self.draft_tokens = self.accepted = 0
         self.histogram = [0] * (k + 2)
         self.prompt = self.cached = self.preempted = self.scheduled = 0
+        self.request_seconds = 0.0
         self.ttft: list[float] = []
         self.tpot: list[float] = []
         self.lengths: list[int] = []
@@ -215,6 +218,7 @@ class _Loop:
         totals.chunks += len(advance.emissions)
         totals.steps += 1
         totals.scheduled += advance.shape.requests
+        totals.request_seconds += advance.shape.requests * advance.duration_s
         totals.prompt += advance.prefix_queries
         totals.cached += advance.prefix_hits
         totals.preempted += advance.preempted
@@ -270,6 +274,7 @@ class _Loop:
             cached_tokens=totals.cached,
             preemptions=totals.preempted,
             api_busy_share=(self.api.busy_s - self.busy_at_open) / window if window > 0 else 0.0,
-            running_mean=totals.scheduled / totals.steps if totals.steps else 0.0,
+            batch_mean=totals.scheduled / totals.steps if totals.steps else 0.0,
+            running_mean=totals.request_seconds / window if window > 0 else 0.0,
             half_second_tokens=tuple(totals.bins.get(i, 0) for i in range(int(window * 2.0))),
         )
