@@ -48,7 +48,12 @@ def parts(one: Series) -> Chart:
             "text": [f"speed-up: {math.exp(value):.2f}×" for value in sums],
             "hovertemplate": "%{text}<extra></extra>",
             "line": {"color": TEXT_TONE, "width": 1.5},
-            "marker": {"color": TEXT_TONE, "symbol": "diamond", "size": 8},
+            "marker": {
+                "color": "#20252c",
+                "symbol": "diamond",
+                "size": 10,
+                "line": {"color": "#ffffff", "width": 1.5},
+            },
         }
     )
     layout = layout_of([1], "ln speed-up", {"zeroline": True})
