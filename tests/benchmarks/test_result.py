@@ -15,7 +15,11 @@ COMMAND = replace(OURS, beside_load_cpu_s=0.7, ttft_n=0)
 
 
 def result() -> Result:
-    rounds = {"reference": [REFERENCE, REFERENCE], "loadgen": [OURS, None], "loadgen-load": [COMMAND, COMMAND]}
+    rounds: dict[str, list[Figures | None]] = {
+        "reference": [REFERENCE, REFERENCE],
+        "loadgen": [OURS, None],
+        "loadgen-load": [COMMAND, COMMAND],
+    }
     return Result(
         date="2026-11-29T12:00:00+00:00",
         machine="machine",
