@@ -1,6 +1,8 @@
 """The command line: one line per command; the work is in `loadgen.commands`."""
 
 import sys
+from collections.abc import Callable
+from inspect import cleandoc
 
 import typer
 
@@ -17,15 +19,25 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 inspect = typer.Typer(help="Look into what a server sent.", no_args_is_help=True, rich_markup_mode=None)
-inspect.command("stream")(inspect_stream.command)
-inspect.command("metrics")(inspect_metrics.command)
+
+
+def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> None:
+    """Adds a command; the example that closes its docstring closes its `--help` too."""
+    text, mark, example = cleandoc(command.__doc__ or "").partition("Example: ")
+    if not mark:
+        raise ValueError(f"the docstring of {name} ends without an example")
+    parent.command(name, help=text.strip(), epilog=f"{mark}{example}")(command)
+
+
+register(app, "sweep", sweep.command)
+register(app, "load", load.command)
+register(app, "report", report.command)
+register(app, "analyse", analyse.command)
+register(app, "runs", runs.command)
+register(app, "simulate", simulate.command)
+register(inspect, "stream", inspect_stream.command)
+register(inspect, "metrics", inspect_metrics.command)
 app.add_typer(inspect, name="inspect")
-app.command("sweep")(sweep.command)
-app.command("load")(load.command)
-app.command("report")(report.command)
-app.command("analyse")(analyse.command)
-app.command("runs")(runs.command)
-app.command("simulate")(simulate.command)
 
 
 @app.callback(invoke_without_command=True)

@@ -7,8 +7,6 @@ import typer
 
 from loadgen.errors import ExitCode, UsageError
 
-EPILOG = "Example: loadgen inspect metrics before.txt after.txt --seconds 30"
-
 
 def command(
     before: Annotated[Path, typer.Argument(help="A saved /metrics body (plain or .gz) from the window's start.")],

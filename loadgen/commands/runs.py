@@ -7,8 +7,6 @@ import typer
 
 from loadgen.store.folder import RUNS, list_runs
 
-EPILOG = "Example: loadgen runs"
-
 
 def command(
     runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-EPILOG = "Example: loadgen simulate --config server_profiles/ngram.yaml --port 8000"
-
 
 def command(
     config: Annotated[Path, typer.Option(help="A vLLM config file, such as server_profiles/ngram.yaml.")],

@@ -157,7 +157,7 @@ def _listener(job: _Job) -> Iterator[Listener]:
         return
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield LineListener(console)
+        yield LineListener(console, job.request.against)
         return
-    with LiveListener(console) as live:
+    with LiveListener(console, job.request.against) as live:
         yield live

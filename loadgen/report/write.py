@@ -1,17 +1,16 @@
 """Writes the reports of one run into its folder."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadgen.analysis.model import Findings
-from loadgen.errors import UsageError
 from loadgen.report.cells_csv import cells_csv
 from loadgen.report.detail import read_detail
 from loadgen.report.html import render_html
 from loadgen.report.markdown import render_markdown
 from loadgen.report.summary import dumps, summary
 from loadgen.report.svg import speedup_svg
+from loadgen.store.folder import write_whole
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 
@@ -35,21 +34,10 @@ def write_reports(
         "report.md": lambda: render_markdown(findings, manifest, cells, servers, pictures),
         "report.html": lambda: render_html(findings, manifest, cells, servers, read_detail(folder)),
     }
-    written = {name: write_whole(folder / name, make()) for name, make in makers.items()}
-    return written | {pictures[i]: write_whole(folder / pictures[i], svg) for i, svg in charts.items()}
+    written = {name: write_whole(folder / name, _bytes(make())) for name, make in makers.items()}
+    return written | {pictures[i]: write_whole(folder / pictures[i], _bytes(svg)) for i, svg in charts.items()}
 
 
-def write_whole(path: Path, text: str) -> Path:
-    """The path; the file holds the whole text, or what it held before. Raises UsageError if that is not possible."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="", errors="replace") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        sentence = f"Cannot write {path} ({error.strerror or error}); free space or give another folder."
-        raise UsageError(sentence) from error
-    return path
+def _bytes(text: str) -> bytes:
+    """UTF-8; a lone surrogate from a file name or a server's error becomes a question mark."""
+    return text.encode("utf-8", errors="replace")

@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -204,8 +205,17 @@ def find_run(name: str, runs: Path = RUNS) -> RunFolder:
     raise UsageError(f"{name} is no run; give a run folder, its name under {runs}/, or latest (newest here: {known}).")
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """The file holds `data` or what it held before: written beside it, then renamed."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(data)
-    beside.replace(path)
+def write_whole(path: Path, data: bytes) -> Path:
+    """The path; the file holds `data`, or what it held before. UsageError if that is not possible."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        reason = error.strerror or error
+        raise UsageError(f"{path} cannot be written ({reason}); free some space, or choose another folder.") from error
+    return path

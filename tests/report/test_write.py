@@ -7,7 +7,8 @@ import pytest
 
 from loadgen.analysis.model import Findings
 from loadgen.errors import UsageError
-from loadgen.report.write import write_reports, write_whole
+from loadgen.report.write import write_reports
+from loadgen.store.folder import write_whole
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 
@@ -38,18 +39,18 @@ def test_hostile_text_is_written_as_utf8(
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Cannot write .*; free space or give another folder\."):
-        write_whole(tmp_path / "missing" / "x.txt", "x")
+        write_whole(tmp_path / "missing" / "x.txt", b"x")
 
 
 def test_what_stood_there_stays_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "report.md"
-    write_whole(path, "old")
+    write_whole(path, b"old")
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(UsageError, match="No space left"):
-        write_whole(path, "new")
+        write_whole(path, b"new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
