@@ -14,7 +14,7 @@ import httpx2
 from loadgen.clock import now_s
 from loadgen.errors import ServerError
 
-POLL_S = 0.25
+POLL_S = 0.1
 REPORT_S = 10.0
 _PROMPT = "Count: one, two, three,"
 _TOKENS = 8
