@@ -51,6 +51,9 @@ class Arrivals:
     attempts: int = 0
     """Times the request was written: 2 if a kept connection turned out to be closed by the server."""
 
+    coarse: bool = False
+    """True if another transport than ours stamped it: later, and after its own parsing."""
+
     def add(self, time_s: float, block: bytes) -> None:
         """Appends one network read."""
         self.times_s.append(time_s)

@@ -11,6 +11,7 @@ import httpx2
 from loadgen.clock import now_s
 from loadgen.errors import UsageError
 from loadgen.load.arrivals import Arrivals, End
+from loadgen.load.foreign import ForeignTransport
 from loadgen.load.request import PreparedRequest, base_url
 from loadgen.load.target import Target
 from loadgen.load.transport import StampedTransport
@@ -32,6 +33,8 @@ def make_client(target: Target, transport_factory: TransportFactory | None = Non
     if token:
         headers["Authorization"] = f"Bearer {token}"
     transport = transport_factory() if transport_factory else _transport(target)
+    if not isinstance(transport, StampedTransport):
+        transport = ForeignTransport(transport)
     return httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
 
 
@@ -50,11 +53,7 @@ async def send(client: httpx2.AsyncClient, request: PreparedRequest, target: Tar
     )
     try:
         response = await client.send(wire, stream=True)
-        try:
-            if response.extensions.get("arrivals") is not arrivals:
-                await _stamp_here(response, arrivals)
-        finally:
-            await response.aclose()
+        await response.aclose()
     except httpx2.HTTPError as error:
         arrivals.end(_end_of(error), now_s(), str(error) or type(error).__name__)
     except BaseException as error:
@@ -65,17 +64,6 @@ async def send(client: httpx2.AsyncClient, request: PreparedRequest, target: Tar
 @functools.lru_cache(maxsize=64)
 def _parsed(url: str) -> httpx2.URL:
     return httpx2.URL(url)
-
-
-async def _stamp_here(response: httpx2.Response, arrivals: Arrivals) -> None:
-    """Any other transport (a proxy's, a mock): the body is stamped where it comes out."""
-    arrivals.attempts = 1
-    arrivals.status, arrivals.headers = response.status_code, list(response.headers.raw)
-    arrivals.first_byte_s = now_s()
-    async for block in response.aiter_raw():
-        if block:
-            arrivals.add(now_s(), block)
-    arrivals.end(End.COMPLETE, now_s())
 
 
 def _end_of(error: httpx2.HTTPError) -> End:

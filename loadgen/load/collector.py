@@ -14,7 +14,7 @@ from loadgen.load.window import seconds_in_window, tokens_in_window
 
 BYTE_BUDGET = 64 * 1024 * 1024
 """Raw bytes that may wait for the end of the run; beyond it requests are decoded while the load runs."""
-EVENT_BUDGET = 2_000_000
+EVENT_BUDGET = 1_000_000
 """Chunk times kept in memory; beyond it a record keeps its summary only (`on_record` always gets all of it)."""
 
 
@@ -59,6 +59,8 @@ class Collector:
             self.failed += 1
         self._pending.append((asked, arrivals))
         self._pending_bytes += arrivals.size
+        while self._pending_bytes > 2 * self._byte_budget:
+            self._decode_one()  # the relief cannot follow: better a lag that shows than memory without end
         if self._pending_bytes > self._byte_budget and (self._relief is None or self._relief.done()):
             self._relief = asyncio.get_running_loop().create_task(self._relieve())
 

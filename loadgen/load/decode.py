@@ -132,8 +132,7 @@ def _verdict(arrivals: Arrivals, reading: Reading, asked: Asked, warnings: list[
     if arrivals.ended is End.CANCELLED:
         return Outcome.CANCELLED, arrivals.error
     if arrivals.status is not None and arrivals.status != 200:
-        body = b"".join(block for _, block in _plain_blocks(arrivals, warnings))
-        return status_outcome(arrivals.status), error_text(parse_reply(body), _shown(body) or "an empty body")
+        return status_outcome(arrivals.status), _error_body(arrivals, warnings)
     if reading.error is not None:
         return Outcome.STREAM_ERROR, reading.error
     if arrivals.ended is not End.COMPLETE:
@@ -159,6 +158,14 @@ def _stream_verdict(
     return Outcome.OK, None
 
 
+def _error_body(arrivals: Arrivals, warnings: list[str]) -> str:
+    location = arrivals.header(b"location")
+    if arrivals.status is not None and 300 <= arrivals.status < 400 and location:
+        return f"the server redirects to {location.decode('latin-1')}: give that address"
+    body = b"".join(block for _, block in _plain_blocks(arrivals, warnings))
+    return error_text(parse_reply(body), _shown(body) or "an empty body")
+
+
 def _incomplete(arrivals: Arrivals, reading: Reading) -> str:
     if reading.events:
         return f"the stream ended after {reading.events} events without finish_reason and [DONE]"
@@ -179,6 +186,8 @@ def _count(reading: Reading) -> tuple[int, str]:
 
 def _add_warnings(arrivals: Arrivals, reading: Reading, tokens: int, source: str, warnings: list[str]) -> None:
     times = reading.chunk_times_s
+    if arrivals.coarse:
+        warnings.append("sent through a proxy or another transport: its times are coarser than our own")
     if not times:
         warnings.append("no_visible_token: the server counted tokens but showed none, so there is no TTFT and no TPOT")
     elif tokens > BUFFERED_MIN_TOKENS:

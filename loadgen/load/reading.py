@@ -1,4 +1,7 @@
-"""What the events of one response say, gathered event by event by the conventions of `docs/metrics.md`."""
+"""What the events of one response say, gathered event by event.
+
+Token-bearing is an event whose choice shows text, reasoning or a tool call, or whose continuous usage grew.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -276,6 +276,12 @@ def test_http_errors_have_a_category_and_the_servers_words(
     assert (record.outcome, record.error, record.http_status) == (outcome, text, status)
 
 
+def test_a_redirect_names_its_target() -> None:
+    record = read((1.0, b""), status=308, headers=[(b"Location", b"http://other/v1")])
+    assert record.outcome is Outcome.CLIENT_ERROR
+    assert "http://other/v1" in (record.error or "")
+
+
 def test_a_reply_that_was_not_streamed_counts_with_a_warning() -> None:
     body = (
         b'{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],'
