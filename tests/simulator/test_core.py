@@ -10,7 +10,7 @@ from loadgen.simulator.config import EngineConfig, capture_sizes
 from loadgen.simulator.core import EngineDeadError, SimulatedCore
 from loadgen.simulator.hardware import PRESETS
 from loadgen.simulator.model import SimRequest, StepResult
-from loadgen.simulator.noise import MILD
+from loadgen.simulator.noise import MILD, Noise
 from loadgen.simulator.text import TextModel
 from loadgen.simulator.tokens import encode, render_chat
 
@@ -220,4 +220,36 @@ def test_whatever_comes_every_request_ends_with_all_its_tokens(
     steps = drain(core)
     assert {name: len(tokens) for name, tokens in texts(steps).items()} == want
     assert all(step.scheduled_requests <= seqs for step in steps)
+    assert core.state().kv_cache_usage == 0.0
+
+
+def test_flips_turn_only_near_ties_and_only_when_asked() -> None:
+    asked = [request(i, 100) for i in range(6)]
+    said = []
+    for config in (PLAIN, NGRAM):
+        core = SimulatedCore(config, GPU, noise=Noise(flip_share=0.5))
+        for one in asked:
+            core.add(one, 0.0)
+        said.append(texts(drain(core)))
+    differ = [name for name in said[0] if said[0][name] != said[1][name]]
+    assert differ
+    for one in asked:
+        left, right = said[0][one.request_id], said[1][one.request_id]
+        at = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
+        if at is None:
+            continue
+        there = TextModel().continuation((*one.prompt_token_ids, *left[:at]))
+        assert there.is_near_tie(0)
+        assert {left[at], right[at]} == {token for token, _ in there.top_logprobs(0, 2)}
+
+
+def test_an_aborted_request_frees_its_blocks() -> None:
+    core = SimulatedCore(NGRAM, GPU)
+    core.add(request(1), 0.0)
+    core.add(request(2), 0.0)
+    core.step(0.0)
+    core.abort("r1")
+    core.abort("unknown")
+    assert core.state().running == 1
+    drain(core)
     assert core.state().kv_cache_usage == 0.0
