@@ -92,9 +92,13 @@ def _find(text: str, directory: Path) -> Path:
 
 def _check_top_level(source: Source) -> None:
     """Only what is surely a fault: vLLM has hundreds of options, and each release has its own."""
+    seen: dict[str, str] = {}
     for key, value in source.data.items():
         name = key.replace("_", "-")
         where = source.at(key)
+        if name in seen:
+            raise UsageError(f"{where}: {key} and {seen[name]} are the same option of vLLM; remove one.")
+        seen[name] = key
         if key.replace("-", "_") in _INSIDE_ONLY:
             raise UsageError(f"{where}: {key} belongs inside {KEY}; indent it there.")
         if name in _SHORTHANDS:

@@ -1,5 +1,6 @@
 """YAML bytes to plain data, with the line of each key, so that an error can point at it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,12 +33,16 @@ def read_source(text: str, label: str) -> Source:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
+        json.dumps(data, default=str, skipkeys=True)  # ValueError for an anchor inside itself, which no file can say
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f"{label}:{mark.line + 1}" if mark else label
         raise UsageError(f"{where}: this is no valid YAML ({error.problem}); correct the line.") from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{label}: this is no valid YAML ({' '.join(str(error).split())}).") from None
+        raise UsageError(f"{label}: this is no valid YAML ({' '.join(str(error).split())}); correct it.") from None
+    except (RecursionError, ValueError):
+        # ValueError also for dates that no calendar has, such as 2026-02-30.
+        raise UsageError(f"{label}: a value is nested too deeply or does not exist; write plain values.") from None
     if data is None:
         return Source(label, {}, {})
     if not isinstance(root, yaml.MappingNode) or not isinstance(data, dict):

@@ -129,6 +129,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         ("- a\n", r"^f\.yaml:1: a profile is a mapping"),
         ("just text\n", r"^f\.yaml:1: a profile is a mapping"),
         ("a: 1\nb: 2\na: 3\n", r"^f\.yaml:3: a stands here and in line 1"),
+        ("max_num_seqs: 1\nmax-num-seqs: 2\n", r"^f\.yaml:2: max-num-seqs and max_num_seqs are the same"),
         ("speculative-config:\n", r"^f\.yaml:1: speculative-config has no value"),
         ("speculative-config: {}\n", r"^f\.yaml:1: speculative-config is empty"),
         ("speculative-config: ngram\n", r"text that is no JSON"),
