@@ -100,8 +100,8 @@ async def test_c45_workers_go_on_after_failures_and_achieved_concurrency_is_meas
         await reply.chunked(chunks.reply(3), gap_s=0.005)
 
     server = await start_server(script)
-    target = target_of(server, timeouts=Timeouts(first_byte_s=0.1))
-    result = await run_closed_loop(target, make_prompts(60), ClosedLoop(concurrency=8, window_s=0.5))
+    target = target_of(server, timeouts=Timeouts(first_byte_s=0.4))
+    result = await run_closed_loop(target, make_prompts(60), ClosedLoop(concurrency=8, window_s=0.8))
     assert result.outcomes["timeout"] > 0
     assert result.outcomes["ok"] > result.outcomes["timeout"]
     assert 1.0 < result.health.in_flight_mean <= 8.0
@@ -111,13 +111,15 @@ async def test_c45_workers_go_on_after_failures_and_achieved_concurrency_is_meas
 async def test_c60_cancel_closes_the_streams_and_keeps_partial_records(
     start_server: Any, chunks: Any, make_prompts: Any, target_of: Any, until: Any
 ) -> None:
+    cancel = asyncio.Event()
+
     async def script(seen: Any, reply: Any) -> None:
+        if seen.number == 7:
+            asyncio.get_running_loop().call_later(0.3, cancel.set)
         await reply.chunked([chunks.role(), *(chunks.text(f"w{i} ") for i in range(1000))], gap_s=0.01)
 
     server = await start_server(script)
-    cancel = asyncio.Event()
     got: list[RequestRecord] = []
-    asyncio.get_running_loop().call_later(0.3, cancel.set)
     shape = ClosedLoop(concurrency=8, window_s=30.0)
     result = await run_closed_loop(
         target_of(server), make_prompts(16), shape, WindowHooks(on_record=got.append), cancel=cancel
@@ -132,7 +134,7 @@ async def test_c60_cancel_closes_the_streams_and_keeps_partial_records(
 
 
 async def test_task_cancellation_still_hands_over_every_record(
-    start_server: Any, chunks: Any, make_prompts: Any, target_of: Any
+    start_server: Any, chunks: Any, make_prompts: Any, target_of: Any, until: Any
 ) -> None:
     async def script(seen: Any, reply: Any) -> None:
         await reply.chunked([chunks.text(f"w{i} ") for i in range(1000)], gap_s=0.01)
@@ -144,7 +146,7 @@ async def test_task_cancellation_still_hands_over_every_record(
             target_of(server), make_prompts(4), ClosedLoop(concurrency=4), WindowHooks(on_record=got.append)
         )
     )
-    await asyncio.sleep(0.2)
+    await until(lambda: len(server.seen) == 4)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
@@ -204,11 +206,11 @@ async def test_c48_the_window_opens_when_all_run_and_leaves_the_drain_out(
         await reply.chunked(chunks.reply(10), gap_s=0.01)
 
     server = await start_server(script)
-    shape = ClosedLoop(4, window_s=0.3, spread_s=0.4, settle_s=0.05)
+    shape = ClosedLoop(4, window_s=0.3, spread_s=0.4, settle_s=0.3)
     result = await run_closed_loop(target_of(server), make_prompts(200), shape)
     first_of = {w: min(r.start_s for r in result.records if r.worker == w) for w in range(4)}
     assert result.window_open_s > max(first_of.values())
-    assert max(first_of.values()) - min(first_of.values()) >= 0.25
+    assert max(first_of.values()) - min(first_of.values()) >= 0.1
     assert max(r.end_s for r in result.records) > result.window_close_s
     assert result.output_tokens_in_window < sum(r.output_tokens for r in result.records)
 

