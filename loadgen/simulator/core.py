@@ -160,7 +160,7 @@ class SimulatedCore:
 
     def _schedule(self) -> Scheduled:
         plan = Scheduled()
-        budget = self.config.max_num_batched_tokens
+        budget, size = self.config.max_num_batched_tokens, self.config.block_size
         at = 0
         while at < len(self.running) and budget > 0:
             sequence = self.running[at]
@@ -172,7 +172,8 @@ class SimulatedCore:
                 if sequence.draft >= budget:
                     self._cut_draft(sequence, budget - 1)
                 total = sequence.prompt_length + sequence.out + sequence.draft
-            if not self._grow(sequence, total, plan):
+            missing = -(-total // size) - len(sequence.held) - sequence.owned
+            if missing > 0 and not self._grow(sequence, missing, plan):
                 continue  # it was preempted itself: the list is shorter now
             plan.work.append((sequence, chunk))
             budget -= chunk or 1 + sequence.draft
@@ -206,11 +207,8 @@ class SimulatedCore:
             plan.work.append((sequence, chunk))
             budget -= chunk
 
-    def _grow(self, sequence: Sequence, total_tokens: int, plan: Scheduled) -> bool:
-        """True if the request has blocks for so many tokens; the last running ones make room. False: it went itself."""
-        missing = -(-total_tokens // self.config.block_size) - len(sequence.held) - sequence.owned
-        if missing <= 0:
-            return True
+    def _grow(self, sequence: Sequence, missing: int, plan: Scheduled) -> bool:
+        """True if the request got `missing` blocks; the last running ones make room. False: it went itself."""
         while not self.pool.take(missing):
             victim = self.running.pop()
             self._preempt(victim, plan)
