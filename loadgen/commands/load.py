@@ -1,5 +1,6 @@
 """`loadgen load`: one cell against a running server."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,9 @@ def command(
         float | None, typer.Option(min=0.1, help="Seconds to measure; else until the prompts end.")
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="Open loop: requests a second.")] = None,
+    stages: Annotated[str | None, typer.Option(help="Open loop: SECONDSxRATE,… as 30x2,30x8.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Open loop: a trace's arrival times (JSONL or CSV).")] = None,
+    trace_speed: Annotated[float, typer.Option(min=0.001, help="2 replays the trace in half its time.")] = 1.0,
     arrival: Annotated[str, typer.Option(help="Open loop: poisson or constant.")] = "poisson",
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature.")] = 0.0,
     ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to --max-tokens.")] = False,
@@ -46,6 +50,9 @@ def command(
         window_s=window,
         rate_per_s=rate,
         arrival=arrival,
+        stages=stages,
+        trace=trace,
+        trace_speed=trace_speed,
         temperature=temperature,
         ignore_eos=ignore_eos,
         seed=seed,

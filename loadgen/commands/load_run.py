@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import typer
 
@@ -28,6 +29,7 @@ from loadgen.metrics.parse import Snapshot
 from loadgen.metrics.scrape import MetricsClient
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.base import Prompt, PromptRequest, Sampling
+from loadgen.workloads.formats.traces import read_trace
 from loadgen.workloads.lengths import ratio_counter
 from loadgen.workloads.registry import get_workload
 
@@ -50,21 +52,28 @@ class LoadRequest:
     ignore_eos: bool
     seed: int
     timeout_s: float | None
+    stages: str | None
+    trace: Path | None
+    trace_speed: float
     ca_file: str | None
     verify_tls: bool
     use_proxy: bool
 
+    @property
+    def is_open(self) -> bool:
+        """True if a schedule starts the requests, and not the ends of earlier ones."""
+        return self.rate_per_s is not None or self.stages is not None or self.trace is not None
+
 
 def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
     """Prints the figures and says how it ended."""
-    if request.arrival not in [arrival.value for arrival in Arrival]:
-        raise UsageError(f"--arrival {request.arrival} is unknown: give poisson or constant.")
-    if request.rate_per_s is None and request.requests < request.concurrency:
+    schedule = _open_loop(request) if request.is_open else None
+    if schedule is None and request.requests < request.concurrency:
         raise UsageError(
             f"--requests {request.requests} cannot keep --concurrency {request.concurrency} in flight: give at least "
             "as many requests, better four times as many."
         )
-    result, server = run_fast(_run(request))
+    result, server = run_fast(_run(request, schedule))
     result = whole_run(result) if _window_is_empty(request, result) else result
     figures = load_figures(result)
     figures["server"] = _server_json(server)
@@ -84,7 +93,7 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
     return ExitCode.ANSWER
 
 
-async def _run(request: LoadRequest) -> tuple[LoadResult, CounterDelta]:
+async def _run(request: LoadRequest, schedule: OpenLoop | None) -> tuple[LoadResult, CounterDelta]:
     target = Target(
         url=base_url(request.url),
         model=request.model,
@@ -102,24 +111,56 @@ async def _run(request: LoadRequest) -> tuple[LoadResult, CounterDelta]:
         scrapes = _Scrapes(metrics)
         hooks = WindowHooks(scrapes.take, scrapes.take, _progress if sys.stderr.isatty() else None)
         with _signals(cancel):
-            result = await _load(request, target, prompts, hooks, cancel)
+            result = await _load(request, schedule, target, prompts, hooks, cancel)
         if sys.stderr.isatty():
             typer.echo("\r\033[K", err=True, nl=False)
         return result, scrapes.delta()
 
 
-async def _load(
-    request: LoadRequest, target: Target, prompts: tuple[Prompt, ...], hooks: WindowHooks, cancel: asyncio.Event
-) -> LoadResult:
+def _open_loop(request: LoadRequest) -> OpenLoop:
+    """The schedule that was asked for: one of a rate, stages and a trace."""
+    if request.arrival not in [arrival.value for arrival in Arrival]:
+        raise UsageError(f"--arrival {request.arrival} is unknown: give poisson or constant.")
+    if sum(given is not None for given in (request.rate_per_s, request.stages, request.trace)) != 1:
+        raise UsageError("--rate, --stages and --trace are three ways to say the same: give one of them.")
+    stages: tuple[Stage, ...] = ()
+    times: tuple[float, ...] = ()
     if request.rate_per_s is not None:
-        length_s = request.window_s or len(prompts) / request.rate_per_s * 2
-        shape = OpenLoop(
-            stages=(Stage(length_s, request.rate_per_s),),
-            arrival=Arrival(request.arrival),
-            max_concurrency=request.concurrency,
-            seed=request.seed,
-        )
-        return await run_open_loop(target, prompts, shape, hooks, cancel=cancel)
+        # without a window the prompts end the run: twice their mean time holds them all
+        stages = (Stage(request.window_s or 2 * request.requests / request.rate_per_s, request.rate_per_s),)
+    elif request.stages is not None:
+        stages = parse_stages(request.stages)
+    elif request.trace is not None:
+        times = read_trace(request.trace).times_s
+    return OpenLoop(
+        stages=stages,
+        arrival=Arrival(request.arrival),
+        trace_s=times,
+        trace_speed=request.trace_speed,
+        max_concurrency=request.concurrency,
+        seed=request.seed,
+    )
+
+
+def parse_stages(text: str) -> tuple[Stage, ...]:
+    """`30x2,30x8`: 30 s at 2 requests a second, then 30 s at 8."""
+    try:
+        pairs = [part.split("x") for part in text.split(",")]
+        return tuple(Stage(float(seconds), float(rate)) for seconds, rate in pairs)
+    except ValueError:
+        raise UsageError(f"--stages {text!r} is no list of stages: write it like 30x2,30x8 (seconds x rate).") from None
+
+
+async def _load(
+    request: LoadRequest,
+    schedule: OpenLoop | None,
+    target: Target,
+    prompts: tuple[Prompt, ...],
+    hooks: WindowHooks,
+    cancel: asyncio.Event,
+) -> LoadResult:
+    if schedule is not None:
+        return await run_open_loop(target, prompts, schedule, hooks, cancel=cancel)
     window_s = math.inf if request.window_s is None else request.window_s
     closed = ClosedLoop(
         concurrency=request.concurrency,
@@ -172,9 +213,7 @@ class _Scrapes:
 
 def _window_is_empty(request: LoadRequest, result: LoadResult) -> bool:
     """True if no steady part exists: then the whole run is the window, and the output says so."""
-    return request.rate_per_s is None and (
-        request.requests < 2 * request.concurrency or result.requests_ended_in_window == 0
-    )
+    return not request.is_open and (request.requests < 2 * request.concurrency or result.requests_ended_in_window == 0)
 
 
 def _server_json(server: CounterDelta) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """What every load run has: a client, its workers' live exchanges, waiting with progress, and a clean end."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from types import TracebackType
@@ -50,6 +51,9 @@ class Crew:
         self._watch: asyncio.Task[object] | None = None
 
     async def __aenter__(self) -> Self:
+        # what was there before the load (modules, prompts) is no garbage: a full collection in the window must not
+        # walk through it, which takes 10 ms and more
+        gc.freeze()
         self._lag.start()
         if self._cancel is not None:
             self._watch = asyncio.create_task(self._cancel.wait())
@@ -65,6 +69,7 @@ class Crew:
             self._lag.stop()
             await self.collector.finish()
             await self._client.aclose()
+            gc.unfreeze()
 
     @property
     def cancelled(self) -> bool:

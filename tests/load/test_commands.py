@@ -109,7 +109,7 @@ async def test_load_gives_the_published_json_and_never_exceeds_its_requests(star
 async def test_open_loop_prints_a_table(start_server: Any, openai: Any) -> None:
     server = await start_server(openai)
     code, out, _ = await loadgen(
-        "load", "--url", f"{server.url}/v1/", "--requests", "12", "--rate", "60", "--arrival", "constant"
+        "load", "--url", f"{server.url}/v1/", "--requests", "12", "--stages", "0.1x60,1x20", "--arrival", "constant"
     )
     assert code == 0
     assert "ttft" in out
@@ -171,7 +171,10 @@ async def test_c60_ctrl_c_gives_what_was_measured(start_server: Any, chunks: Any
         (("--url", "http://127.0.0.1:9"), "does not answer"),
         (("--url", "127.0.0.1"), "http://HOST:PORT"),
         (("--url", "http://127.0.0.1:9", "--requests", "3"), "--requests 3 cannot keep --concurrency 32"),
-        (("--url", "http://127.0.0.1:9", "--arrival", "monday"), "poisson or constant"),
+        (("--url", "http://127.0.0.1:9", "--rate", "1", "--arrival", "monday"), "poisson or constant"),
+        (("--url", "http://127.0.0.1:9", "--rate", "1", "--stages", "1x1"), "give one of them"),
+        (("--url", "http://127.0.0.1:9", "--stages", "fast"), "30x2,30x8"),
+        (("--url", "http://127.0.0.1:9", "--trace", "missing.jsonl"), "cannot be read"),
     ],
 )
 def test_wrong_usage_is_one_sentence(here: Here, arguments: tuple[str, ...], says: str) -> None:

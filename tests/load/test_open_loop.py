@@ -3,7 +3,6 @@
 import asyncio
 import statistics
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from loadgen.load.open_loop import run_open_loop
 from loadgen.load.record import Outcome
 from loadgen.load.schedule import schedule_length_s, start_offsets
 from loadgen.load.shape import Arrival, OpenLoop, Stage
-from loadgen.load.trace import TraceEntry, read_trace
 
 
 def constant(*stages: tuple[float, float], **more: Any) -> OpenLoop:
@@ -152,33 +150,3 @@ async def test_cancel_ends_an_open_loop(
     assert result.interrupted
     assert [r.outcome for r in result.records] == [Outcome.CANCELLED] * 3
     await until(lambda: server.disconnects == 3)
-
-
-def test_traces_in_three_forms(tmp_path: Path) -> None:
-    own = tmp_path / "own.jsonl"
-    own.write_text('\ufeff{"arrival_s": 2.5, "input_tokens": 7}\n\n{"arrival_s": 1}\n', encoding="utf-8")
-    assert read_trace(own) == (TraceEntry(1.0), TraceEntry(2.5, 7))
-    mooncake = tmp_path / "mooncake.jsonl"
-    mooncake.write_text('{"timestamp": 3000, "input_length": 6755, "output_length": 500, "hash_ids": [0]}\n')
-    assert read_trace(mooncake) == (TraceEntry(3.0, 6755, 500),)
-    burst = tmp_path / "burst.csv"
-    burst.write_text("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,x\n")
-    assert read_trace(burst) == (TraceEntry(5.0, 472, 18),)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('{"arrival_s": 1}\n{bad\n', "line 2 is not JSON"),
-        ('{"x": 1}\n', "line 1 has no arrival time"),
-        ('{"arrival_s": "soon"}\n', "line 1 has a value that is no number"),
-        ('{"arrival_s": NaN}\n', "line 1 has a value that is no number"),
-        ("[1]\n", "line 1 is not a JSON object"),
-        ("\n", "holds no request"),
-    ],
-)
-def test_a_faulty_trace_is_named_by_its_line(tmp_path: Path, text: str, says: str) -> None:
-    path = tmp_path / "trace.jsonl"
-    path.write_text(text)
-    with pytest.raises(UsageError, match=says):
-        read_trace(path)
