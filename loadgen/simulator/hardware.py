@@ -97,6 +97,21 @@ RTX4090_8B_INT4 = Hardware(
     draft_kv_bytes_per_token=_KV_8B_BF16 / 36,
 )
 
+RTX5090_8B_INT4 = replace(
+    RTX4090_8B_INT4,
+    name="rtx5090-8b-int4",
+    description="8B at 4 bit on an RTX 5090 (data sheet: 1792 GB/s, 209 dense fp16 TFLOPS)",
+    bandwidth=1792 * _B * 0.88,
+    # 0.38 of the data sheet, as above; more registers than the older card leave the dequantisation more room.
+    flops=209.5e12 * 0.38,
+    memory_bytes=32 * _B,
+    # A current desktop launches faster.
+    piecewise_launch_s=2.5e-3,
+    eager_launch_s=9e-3,
+    host_step_s=0.35e-3,
+    spec_step_s=0.25e-3,
+)
+
 L4_8B_INT4 = replace(
     RTX4090_8B_INT4,
     name="l4-8b-int4",
@@ -175,6 +190,7 @@ CPU_135M = replace(
 PRESETS: dict[str, Hardware] = {
     hardware.name: hardware
     for hardware in (
+        RTX5090_8B_INT4,
         RTX4090_8B_INT4,
         L4_8B_INT4,
         H100_8B,
@@ -192,4 +208,4 @@ PRESETS: dict[str, Hardware] = {
         CPU_135M,
     )
 }
-DEFAULT_HARDWARE = RTX4090_8B_INT4.name
+DEFAULT_HARDWARE = RTX5090_8B_INT4.name

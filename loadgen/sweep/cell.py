@@ -96,7 +96,7 @@ class CellMeasurer:
         return ClosedLoop(
             concurrency=level,
             window_s=shape.window_s,
-            min_requests=max(shape.min_requests, level),
+            min_requests=shape.min_requests,
             max_window_s=shape.max_window_s,
             settle_s=shape.settle_s,
         )
