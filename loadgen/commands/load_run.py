@@ -74,7 +74,7 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
             "as many requests, better four times as many."
         )
     result, server = run_fast(_run(request, schedule))
-    result = whole_run(result) if _window_is_empty(request, result) else result
+    result = whole_run(result) if _is_whole_run(request, result) else result
     figures = load_figures(result)
     figures["server"] = _server_json(server)
     if result.interrupted:
@@ -211,9 +211,11 @@ class _Scrapes:
         return delta(before, after, after.at_s - before.at_s)
 
 
-def _window_is_empty(request: LoadRequest, result: LoadResult) -> bool:
-    """True if no steady part exists: then the whole run is the window, and the output says so."""
-    return not request.is_open and (request.requests < 2 * request.concurrency or result.requests_ended_in_window == 0)
+def _is_whole_run(request: LoadRequest, result: LoadResult) -> bool:
+    """True if the figures are those of the whole run: an open loop, where every scheduled request counts, or a closed
+    one too short for a steady part.
+    """
+    return request.is_open or request.requests < 2 * request.concurrency or result.requests_ended_in_window == 0
 
 
 def _server_json(server: CounterDelta) -> dict[str, object]:

@@ -190,14 +190,22 @@ def _add_warnings(arrivals: Arrivals, reading: Reading, tokens: int, source: str
         warnings.append("sent through a proxy or another transport: its times are coarser than our own")
     if not times:
         warnings.append("no_visible_token: the server counted tokens but showed none, so there is no TTFT and no TPOT")
-    elif tokens > BUFFERED_MIN_TOKENS:
-        e2e = times[-1] - arrivals.sent_s
-        if times[0] - arrivals.sent_s >= BUFFERED_SHARE * e2e:
-            warnings.append("buffered: the whole reply came at its end, so TTFT and TPOT are not valid")
+    elif _is_buffered(arrivals, times, tokens):
+        warnings.append("buffered: the whole reply came at its end, so TTFT and TPOT are not valid")
     if source == "chunks":
         warnings.append("estimated: the server sent no usage, so tokens are counted as one per event")
     if reading.finish_reason is None:
         warnings.append("the stream had no finish_reason")
+
+
+def _is_buffered(arrivals: Arrivals, times: list[float], tokens: int) -> bool:
+    """True if something between server and client held the reply back (case C09). Without a content coding a late
+    first token may just be a long prefill before a short reply, so there the events must share a read or two as well.
+    """
+    if tokens <= BUFFERED_MIN_TOKENS or times[0] - arrivals.sent_s < BUFFERED_SHARE * (times[-1] - arrivals.sent_s):
+        return False
+    coded = (arrivals.header(b"content-encoding") or b"identity").lower() != b"identity"
+    return coded or (len(times) > BUFFERED_MIN_TOKENS and len(set(times)) <= 2)
 
 
 def _shown(body: bytes) -> str:

@@ -97,6 +97,8 @@ def test_c09_buffered_replies_are_named(chunks: Any) -> None:
     assert any(w.startswith("buffered") for w in record.warnings)
     early = read((0.1, chunks.text("x")), *late[:8], (1.01, chunks.fin("stop") + chunks.usage(3, 9) + chunks.done))
     assert not early.warnings
+    short = [(1.0 + 0.001 * i, chunks.text("x")) for i in range(9)]  # a long prefill before a short reply
+    assert not read(*short, (1.01, chunks.fin("stop") + chunks.usage(3, 9) + chunks.done)).warnings
 
 
 def test_c10_usage_event_without_choices(chunks: Any) -> None:
