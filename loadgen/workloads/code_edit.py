@@ -24,9 +24,9 @@ _OPENINGS = (
     "{code}, planned for {month}, belongs to the {team} team.",
 )
 _ASKS = (
-    "Repeat the following {language} code exactly, line by line, but {change}. Output only the code.",
-    "Rewrite the following {language} code line by line, otherwise unchanged, but {change}. Output only the code.",
-    "Repeat this {language} code completely and exactly, but {change}. Answer with the code only.",
+    "Repeat this {language} code exactly, line by line, but {change}. Output only the code.",
+    "Rewrite the {language} code above line by line, otherwise unchanged, but {change}. Output only the code.",
+    "Repeat the {language} code above completely and exactly, but {change}. Answer with the code only.",
 )
 _COMMENT = {"python": "# ", "javascript": "// ", "go": "// ", "sql": "-- "}
 _TITLE = {"python": "Python", "javascript": "JavaScript", "go": "Go", "sql": "SQL"}
@@ -39,20 +39,25 @@ class CodeEdit(TextWorkload):
     name = "code-edit"
     description = "rewrite the given code with a small change: high n-gram overlap, the easy case for lookup drafts"
     default_input_tokens = 300
-    min_input_tokens = 100
+    min_input_tokens = 110
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:
-        """Ticket, remarks and other files as needed, then the request and the one fenced block to be rewritten."""
+        """Ticket, remarks and other files as needed, then the one fenced block and what to do with it.
+
+        The request stands last: of SmolLM2-135M's output 4-grams 94 % then stand in the prompt (8 answers), with the
+        request in front of the code 55 % (10 answers).
+        """
         opening = fill(rng.choice(_OPENINGS).replace("{code}", code), rng)
         language, source, names = _source(rng, wanted, count_tokens)
         change = _change(language, source, names, rng)
         ask = rng.choice(_ASKS).format(language=_TITLE[language], change=change)
+        fence = f"```{language}\n{source}\n```"
         seed = rng.random()
 
         def render(units: Sequence[str]) -> str:
             remarks = " ".join((opening, *(unit for unit in units if not unit.startswith("<file"))))
             context = [unit for unit in units if unit.startswith("<file")]
-            return "\n\n".join((remarks, *context, f"{ask}\n\n```{language}\n{source}\n```"))
+            return "\n\n".join((remarks, *context, "This is the code to change:", fence, ask))
 
         return Draft(units=lambda: _context(seeded(seed), language), render=render)
 

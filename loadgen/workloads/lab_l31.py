@@ -24,7 +24,7 @@ _QUESTIONS = (
     "Compara en dos frases la versión iterativa y la recursiva de invertir una lista enlazada.",
 )
 _TASKS = (
-    "Después resume el pasaje sobre {title} en una frase y cítalo literalmente, palabra por palabra, entre comillas.",
+    "Después resume en una frase el pasaje sobre {title} y cita el pasaje completo, palabra por palabra.",
     "A continuación resume en una frase el pasaje sobre {title} y copia después el pasaje completo, sin cambiar nada.",
 )
 

@@ -19,19 +19,22 @@ OPENINGS = (
 
 
 class OpenQuestion(TextWorkload):
-    """A request, then wishes about the answer until the prompt has its length."""
+    """Wishes about the answer until the prompt has its length, then the request."""
 
     requests_file: str
     wishes_file: str
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:
-        """Ticket, request, then as many wishes as fit."""
+        """Ticket, as many wishes as fit, then the request.
+
+        The request stands last: in front of its wishes, SmolLM2-135M often repeats the prompt instead of an answer.
+        """
         opening = fill(rng.choice(OPENINGS).replace("{code}", code), rng)
         request = fill(rng.choice(lines(self.requests_file)), rng)
         seed = rng.random()
         return Draft(
             units=lambda: self._wishes(seeded(seed)),
-            render=lambda wishes: " ".join((opening, request, *wishes)),
+            render=lambda wishes: " ".join((opening, *wishes, request)),
         )
 
     def _wishes(self, rng: random.Random) -> Iterator[str]:

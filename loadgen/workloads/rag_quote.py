@@ -14,9 +14,9 @@ from loadgen.workloads.text_workload import TextWorkload
 _FILE = "passages.txt"
 _SHORT_PROMPT = 200
 _ASKS = (
-    "What do the passages say about {title}? Quote the passage about it exactly, word for word, and nothing else.",
-    "Answer by quoting: repeat, word for word, the whole passage about {title}. Add nothing of your own.",
-    "Quote the passage that tells about {title}, exactly as it stands, from its first word to its last.",
+    'What do the passages say about {title}? Quote the whole passage that begins with "{start}", word for word.',
+    'Answer by quoting: repeat, word for word, the whole passage about {title}, which begins with "{start}".',
+    'Quote the passage about {title} exactly as it stands, starting with "{start}" and going on to its last word.',
 )
 
 
@@ -26,14 +26,14 @@ class RagQuote(TextWorkload):
     name = "rag-quote"
     description = "answer by quoting from the given passages: high n-gram overlap with a long prompt"
     default_input_tokens = 400
-    min_input_tokens = 120
+    min_input_tokens = 130
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:
         """Ticket, passages (the wanted one somewhere among them), then the request to quote it."""
         opening = fill(rng.choice(OPENINGS).replace("{code}", code), rng)
         target = rng.choice(passages(_FILE))
         quoted = whole(target, rng, sentences=3 if wanted < _SHORT_PROMPT else 5)
-        ask = rng.choice(_ASKS).format(title=target.title)
+        ask = rng.choice(_ASKS).format(title=target.title, start=" ".join(quoted.split(" ")[:4]))
         place, seed = rng.random(), rng.random()
 
         def render(units: Sequence[str]) -> str:

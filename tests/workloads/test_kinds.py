@@ -31,14 +31,14 @@ def texts(request_of: Make, count_tokens: TokenCounter, text_of: TextOf) -> Call
 
 
 @pytest.mark.parametrize("wanted", [None, 1500])
-def test_code_edit_has_one_fence_that_ends_the_prompt(
+def test_code_edit_has_one_fence_and_ends_with_the_request(
     wanted: int | None, texts: Callable[..., list[str]], count_tokens: TokenCounter
 ) -> None:
     for text in texts("code-edit", input_tokens=wanted):
         ((_, source),) = FENCE.findall(text)
-        assert text.endswith("\n```")
+        request = text.rsplit("\n```\n\n", 1)[1]
         assert SOURCE_TOKENS[0] * 0.8 <= count_tokens(source) <= SOURCE_TOKENS[1] * 1.1
-        assert re.search(r"\b(Repeat|Rewrite)\b.*\bcode\b.*, but ", text)
+        assert re.match(r"(Repeat|Rewrite) .*\bcode\b.*, but .* only\.$|.* only the code\.$", request)
 
 
 def test_code_edit_states_a_change_that_can_be_made(texts: Callable[..., list[str]]) -> None:
