@@ -21,6 +21,10 @@ def command(
     fault: Annotated[
         str | None, typer.Option(help="Test aid: fail on purpose, NAME or NAME:NUMBER; an unknown name lists them.")
     ] = None,
+    bug: Annotated[
+        str | None,
+        typer.Option(help="Test aid: wrong tokens from drafts, NAME or NAME:NUMBER; unknown names list all."),
+    ] = None,
     truth: Annotated[
         bool, typer.Option("--truth", help="Do not serve; print what a perfect sweep would find.")
     ] = False,
@@ -38,7 +42,7 @@ def command(
     from loadgen.simulator.launch import LaunchOptions, launch
 
     profile = load_profile(config)
-    options = LaunchOptions(hardware or DEFAULT_HARDWARE, model, seed, start, noise, max_num_seqs, max_model_len)
+    options = LaunchOptions(hardware or DEFAULT_HARDWARE, model, seed, start, noise, max_num_seqs, max_model_len, bug)
     if truth:
         from loadgen.commands.simulate_truth import TruthRequest, print_truth
 

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from loadgen.simulator.bugs import Bug, with_bug
 from loadgen.simulator.config import EngineConfig
 from loadgen.simulator.cost import CostModel, StepShape
 from loadgen.simulator.hardware import Hardware
@@ -60,7 +61,13 @@ class SimulatedCore:
     """An EngineCore with vLLM's V1 scheduling: running requests first, then the queue, under one token budget."""
 
     def __init__(
-        self, config: EngineConfig, hardware: Hardware, *, noise: Noise = QUIET, text: TextModel | None = None
+        self,
+        config: EngineConfig,
+        hardware: Hardware,
+        *,
+        noise: Noise = QUIET,
+        text: TextModel | None = None,
+        bug: Bug | None = None,
     ) -> None:
         self.config = config
         self.hardware = hardware
@@ -72,6 +79,7 @@ class SimulatedCore:
         self.running: list[Sequence] = []
         self.waiting: deque[Sequence] = deque()
         self._noise = NoiseSource(noise)
+        self._bug = bug
         self._drafter = drafter_for(config, per_prompt=noise.per_prompt_acceptance)
         self._first_request_due = noise.first_request
         self._first_draft_due = noise.first_request and self._drafter is not None
@@ -88,6 +96,8 @@ class SimulatedCore:
         noise = self._noise.noise
         if noise.flip_share > 0:
             answer = with_flips(self.text, answer, noise.flip_share, f"{noise.seed}/{self.config.method}")
+        if self._bug is not None:
+            answer = with_bug(self.text, answer, self.config, self._bug, request.max_tokens)
         sequence = Sequence(request, answer, self.max_model_len)
         if self._drafter is not None:
             self._drafter.begin(sequence)

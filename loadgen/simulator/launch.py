@@ -7,6 +7,7 @@ from typing import Any
 
 from loadgen.errors import UsageError
 from loadgen.profiles.model import ServerProfile
+from loadgen.simulator.bugs import Bug, with_bug
 from loadgen.simulator.config import EngineConfig, engine_config
 from loadgen.simulator.core import SimulatedCore
 from loadgen.simulator.cost import ApiProcess
@@ -39,6 +40,8 @@ class LaunchOptions:
     noise: str = "on"
     max_num_seqs: int | None = None
     max_model_len: int | None = None
+    bug: str | None = None
+    """A planted bug, as `Bug.parse` takes it."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,16 @@ def launch(profile: ServerProfile, options: LaunchOptions) -> Launch:
     config = _effective_config(profile, options)
     noise = dataclasses.replace(base, seed=key_of(options.seed, options.start, profile.name) >> 1)
     text = TextModel()
-    core = SimulatedCore(config, hardware, noise=noise, text=text)
+    bug = Bug.parse(options.bug) if options.bug else None
+    if bug is not None and config.method == "suffix":
+        raise UsageError("--bug needs drafts that follow from one request; take an n-gram or a model-draft profile.")
+    core = SimulatedCore(config, hardware, noise=noise, text=text, bug=bug)
     if core.pool.total * config.block_size < config.max_model_len:
         raise UsageError(
             f"The KV cache of {hardware.name} holds {core.pool.total * config.block_size} tokens, fewer than "
             f"max-model-len {config.max_model_len}; set a smaller --max-model-len."
         )
-    return Launch(core, ApiProcess(hardware), _answers(text, noise, config), _spec(profile, config, core, options))
+    return Launch(core, ApiProcess(hardware), _answers(text, noise, config, bug), _spec(profile, config, core, options))
 
 
 def with_options(profile: ServerProfile, options: LaunchOptions) -> ServerProfile:
@@ -93,11 +99,13 @@ def _effective_config(profile: ServerProfile, options: LaunchOptions) -> EngineC
         raise UsageError(f"vLLM would not start with {profile.name}: {error}.") from error
 
 
-def _answers(text: TextModel, noise: Noise, config: EngineConfig) -> Answers:
+def _answers(text: TextModel, noise: Noise, config: EngineConfig, bug: Bug | None) -> Answers:
     def answer(request: SimRequest) -> Continuation:
         found = text.continuation(request.prompt_token_ids, temperature=request.temperature, seed=request.seed)
         if noise.flip_share > 0:
             found = with_flips(text, found, noise.flip_share, f"{noise.seed}/{config.method}")
+        if bug is not None:
+            found = with_bug(text, found, config, bug, request.max_tokens)
         return found
 
     return answer

@@ -22,8 +22,9 @@ class LogprobSource(Protocol):
         """The log probability of a token there; -inf for one that the model never says."""
 
 
-def _text(token: int) -> str:
-    return decode([token], skip_special=False)
+def _text(token: int, as_id: bool = False) -> str:
+    """The token's text, or its id in vLLM's spelling (`return_tokens_as_token_ids`)."""
+    return f"token_id:{token}" if as_id else decode([token], skip_special=False)
 
 
 def _rows(
@@ -35,7 +36,7 @@ def _rows(
 
 
 def completion_logprobs(
-    source: LogprobSource, ids: Sequence[int], position: int, top: int, offset: int
+    source: LogprobSource, ids: Sequence[int], position: int, top: int, offset: int, *, as_ids: bool = False
 ) -> tuple[bytes, int]:
     """The object of /v1/completions as JSON, and the text offset after these tokens.
 
@@ -46,22 +47,21 @@ def completion_logprobs(
     values: list[float] = []
     tops: list[dict[str, float]] = []
     for token, value, likeliest in _rows(source, ids, position, top):
-        text = _text(token)
+        name = _text(token, as_ids)
         offsets.append(offset)
-        offset += len(text)
-        tokens.append(text)
+        offset += len(_text(token))
+        tokens.append(name)
         values.append(value)
-        tops.append({text: value, **{_text(other): at for other, at in likeliest}})
+        tops.append({name: value, **{_text(other, as_ids): at for other, at in likeliest}})
     body = {"text_offset": offsets, "token_logprobs": values, "tokens": tokens, "top_logprobs": tops}
     return _json(body), offset
 
 
-def chat_logprobs(source: LogprobSource, ids: Sequence[int], position: int, top: int) -> bytes:
+def chat_logprobs(source: LogprobSource, ids: Sequence[int], position: int, top: int, *, as_ids: bool = False) -> bytes:
     """The object of /v1/chat/completions as JSON."""
 
     def entry(token: int, value: float) -> dict[str, object]:
-        text = _text(token)
-        return {"token": text, "logprob": value, "bytes": list(text.encode())}
+        return {"token": _text(token, as_ids), "logprob": value, "bytes": list(_text(token).encode())}
 
     content = [
         {**entry(token, value), "top_logprobs": [entry(other, at) for other, at in likeliest]}

@@ -56,6 +56,8 @@ class Parsed:
     chunks: ChatChunks | CompletionChunks
     stream: bool
     logprobs: int | None
+    tokens_as_ids: bool = False
+    """Log-probabilities name tokens by their ids."""
 
 
 def parse_completion(http: HttpRequest, spec: ServerSpec, internal_id: str) -> Parsed:
@@ -70,7 +72,11 @@ def parse_completion(http: HttpRequest, spec: ServerSpec, internal_id: str) -> P
     max_tokens = check_length(len(ids), body.max_tokens, spec.max_model_len)
     head = _head("cmpl", http, body, spec, ids)
     return Parsed(
-        _engine_request(internal_id, ids, max_tokens, body), CompletionChunks(head), bool(body.stream), body.logprobs
+        _engine_request(internal_id, ids, max_tokens, body),
+        CompletionChunks(head),
+        bool(body.stream),
+        body.logprobs,
+        bool(body.return_tokens_as_token_ids),
     )
 
 
@@ -89,7 +95,13 @@ def parse_chat(http: HttpRequest, spec: ServerSpec, internal_id: str) -> Parsed:
     ids = tuple(encode(render_chat([(message.role, message.text) for message in body.messages])))
     max_tokens = check_length(len(ids), asked, spec.max_model_len, param)
     head = _head("chatcmpl", http, body, spec, ids)
-    return Parsed(_engine_request(internal_id, ids, max_tokens, body), ChatChunks(head), bool(body.stream), logprobs)
+    return Parsed(
+        _engine_request(internal_id, ids, max_tokens, body),
+        ChatChunks(head),
+        bool(body.stream),
+        logprobs,
+        bool(body.return_tokens_as_token_ids),
+    )
 
 
 def _check_model(body: SamplingBody, spec: ServerSpec) -> None:
@@ -167,6 +179,7 @@ class Generation:
         self.stream = parsed.stream
         self._chunks = parsed.chunks
         self._logprobs = parsed.logprobs
+        self._as_ids = parsed.tokens_as_ids
         self._probabilities = probabilities
         self._answer = answer
         self._decoder = IncrementalDecoder()
@@ -254,8 +267,10 @@ class Generation:
         if self._logprobs is None or source is None:
             return b"null"
         if isinstance(self._chunks, ChatChunks):
-            return chat_logprobs(source, ids, self._sent_tokens, self._logprobs)
-        made, self._offset = completion_logprobs(source, ids, self._sent_tokens, self._logprobs, self._offset)
+            return chat_logprobs(source, ids, self._sent_tokens, self._logprobs, as_ids=self._as_ids)
+        made, self._offset = completion_logprobs(
+            source, ids, self._sent_tokens, self._logprobs, self._offset, as_ids=self._as_ids
+        )
         return made
 
     def _metrics(self) -> Mapping[str, Any] | None:

@@ -40,6 +40,7 @@ class SamplingBody(msgspec.Struct):
     min_p: float | None = None
     logit_bias: dict[str, float] | None = None
     return_token_ids: bool | None = None
+    return_tokens_as_token_ids: bool | None = None
     echo: bool | None = False
     use_beam_search: bool = False
     prompt_logprobs: int | None = None

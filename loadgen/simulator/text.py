@@ -110,9 +110,7 @@ class TextModel:
         if found is not None:
             self._cache.move_to_end(cache_key)
             return found
-        made = self._make(prompt)
-        if temperature > 0:
-            made = _sampled(made, temperature, seed)
+        made = _sampled(self.continuation(prompt), temperature, seed) if temperature > 0 else self._make(prompt)
         self._cache[cache_key] = made
         while len(self._cache) > self._kept:
             self._cache.popitem(last=False)
@@ -151,7 +149,12 @@ class TextModel:
 
 
 def with_flips(model: TextModel, answer: Continuation, share: float, salt: str) -> Continuation:
-    """The answer of an engine that takes the second token at a `share` of near ties; `salt` names the engine."""
+    """The answer of an engine that takes the second token at a `share` of near ties; `salt` names the engine.
+
+    Sampled answers stay as they are: rounding moves their probabilities by little, it does not settle their tokens.
+    """
+    if answer.temperature > 0:
+        return answer
     at = 0
     while at < answer.natural_length:
         if answer.is_near_tie(at) and uniform(key_of(answer.key, "flip", salt, at)) < share:
