@@ -37,7 +37,7 @@ def test_the_default_preset_turns_between_4_and_24_for_code_edit(code_edit: Trut
     assert by_level[1].speedup > 1.5
     assert by_level[4].speedup > 1.2
     assert by_level[24].speedup < 0.97
-    assert 150 < single_stream() < 200
+    assert 200 < single_stream() < 320
 
 
 def single_stream() -> float:
@@ -59,13 +59,14 @@ def test_the_same_inputs_give_the_same_truth() -> None:
 
 def test_the_stated_error_is_the_spread_over_seeds() -> None:
     effort = Effort(population=100, sample=80, relative_error=1.0)
-    found = [truth(NGRAM, GPU, get_workload("code-edit"), (2,), seed=s, effort=effort).levels[0] for s in range(8)]
+    found = [truth(NGRAM, GPU, get_workload("code-edit"), (2,), seed=s, effort=effort).levels[0] for s in range(16)]
     logs = [math.log(level.speedup) for level in found]
-    mean = sum(logs) / 8
-    spread = math.sqrt(sum((log - mean) ** 2 for log in logs) / 7)
-    stated = sum(level.speedup_error for level in found) / 8
-    # A standard deviation from 8 values lies within a factor of 1.75 of the true one in 99 of 100 cases.
-    assert 0.5 < spread / stated < 1.75
+    mean = sum(logs) / 16
+    spread = math.sqrt(sum((log - mean) ** 2 for log in logs) / 15)
+    stated = sum(level.speedup_error for level in found) / 16
+    # The prompts are paired, which the stated error does not credit in full: it may be up to twice too large, but a
+    # standard deviation from 16 values lies above 1.5 times the true one in less than 1 of 100 cases.
+    assert 0.3 < spread / stated < 1.5
 
 
 def run_fixed(config: EngineConfig, requests: int, tokens: int, level: int = 1) -> VirtualResult:
