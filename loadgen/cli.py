@@ -7,7 +7,7 @@ from inspect import cleandoc
 import typer
 
 from loadgen import __version__
-from loadgen.commands import analyse, inspect_metrics, inspect_stream, load, report, runs, simulate, sweep
+from loadgen.commands import analyse, inspect_metrics, inspect_stream, load, lossless, report, runs, simulate, sweep
 from loadgen.errors import ExitCode, LoadgenError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> No
 
 register(app, "sweep", sweep.command)
 register(app, "load", load.command)
+register(app, "lossless", lossless.command)
 register(app, "report", report.command)
 register(app, "analyse", analyse.command)
 register(app, "runs", runs.command)

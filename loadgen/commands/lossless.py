@@ -1,0 +1,62 @@
+"""`loadgen lossless`: does a profile answer as the baseline does?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loadgen.store.folder import RUNS
+
+
+def command(
+    profile: Annotated[str, typer.Option(help="The profile to test.")] = "ngram",
+    against: Annotated[str, typer.Option(help="The profile without speculation.")] = "baseline",
+    engine: Annotated[str, typer.Option(help="auto, simulator, process or url.")] = "auto",
+    url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram=URL.")] = None,
+    model: Annotated[str | None, typer.Option(help="Target model: a name or a folder.")] = None,
+    hardware: Annotated[str | None, typer.Option(help="The simulator's hardware preset.")] = None,
+    workload: Annotated[str, typer.Option(help="The workload, or a file of prompts.")] = "code-edit",
+    prompts: Annotated[int | None, typer.Option(min=1, help="Prompts of the greedy part: 40, on a CPU 16.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=2, help="Cap of each greedy answer.")] = 64,
+    temperature: Annotated[str, typer.Option(help="0 is always tested; each one above 0 is sampled.")] = "0,0.8",
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Samples per server and prefix: 1500, on a CPU 300.")
+    ] = None,
+    prefixes: Annotated[int, typer.Option(min=1, help="Prefixes that are sampled after.")] = 6,
+    margin: Annotated[float, typer.Option(help="Distance of distributions that still is the same quality.")] = 0.1,
+    dtype: Annotated[str | None, typer.Option(help="The weights': float32, 16-bit or quantised.")] = None,
+    seed: Annotated[int, typer.Option(help="Prompts and samples follow from it.")] = 1,
+    vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
+    server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
+    server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
+    start_timeout: Annotated[float, typer.Option(help="Seconds a server may take to answer.")] = 600.0,
+    profiles_folder: Annotated[Path, typer.Option("--profiles", help="Folder of profiles.")] = Path("server_profiles"),
+    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole finding as JSON on stdout.")] = False,
+) -> None:
+    """Test whether speculation changes what the model says. Exit code 0: same quality; 1: differs; 3: not tested.
+
+    Example: loadgen lossless --profile ngram --temperature 0,0.8
+    """
+    from loadgen.commands.lossless_run import LosslessRequest, lossless
+    from loadgen.commands.sweep_setup import SweepRequest
+    from loadgen.engines.choose import EngineRequest
+
+    request = SweepRequest(
+        profile=profile,
+        against=against,
+        workload=workload,
+        levels="1",
+        seed=seed,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        model=model,
+        hardware=hardware,
+        profiles_folder=str(profiles_folder),
+        server_args=tuple(server_arg or ()),
+        server_env=tuple(server_env or ()),
+        start_timeout_s=start_timeout,
+    )
+    wanted = EngineRequest(name=engine, url=url, model=model, hardware=hardware, vllm_command=vllm_command, seed=seed)
+    asked = LosslessRequest(request, wanted, prompts, samples, prefixes, margin, dtype)
+    raise typer.Exit(lossless(asked, runs, as_json=as_json))

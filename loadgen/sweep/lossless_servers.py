@@ -1,0 +1,40 @@
+"""The two servers of a same-quality test, both up or by turns."""
+
+import contextlib
+from collections.abc import Mapping
+
+from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
+from loadgen.sweep.events import Listener, ServerProgress
+from loadgen.sweep.lossless_client import HttpServer
+
+
+class EngineServers:
+    """Starts a profile's server when it is first used. Where two cannot be up together, the other one goes first."""
+
+    def __init__(self, engine: Engine, starts: Mapping[str, StartRequest], listener: Listener) -> None:
+        self.engine = engine
+        self.facts: dict[str, ReadyServer] = {}
+        """By profile: the server as it came up last."""
+        self._starts = starts
+        self._listener = listener
+        self._up: dict[str, HttpServer] = {}
+
+    async def use(self, name: str) -> HttpServer:
+        """The server of that profile, ready; ServerError if it does not come up."""
+        if name not in self._up:
+            if not self.engine.can_run_together:
+                await self.stop()
+            ready = await self.engine.start(self._starts[name], self._on_engine)
+            self.facts[name] = ready
+            self._up[name] = HttpServer(ready.url, ready.model)
+        return self._up[name]
+
+    async def stop(self) -> None:
+        """No server is up."""
+        for name in tuple(self._up):
+            with contextlib.suppress(OSError):
+                await self._up.pop(name).close()
+            await self.engine.stop(self.facts[name], self._on_engine)
+
+    def _on_engine(self, event: EngineEvent) -> None:
+        self._listener(ServerProgress(event))
