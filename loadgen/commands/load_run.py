@@ -179,7 +179,7 @@ async def _prompts(request: LoadRequest, target: Target, served: ServedModel) ->
             f"--max-tokens {request.max_tokens} leaves no room for a prompt: {served.model_id} has a context of "
             f"{served.max_model_len} tokens."
         )
-    chars = await measure_chars_per_token(target.url, target.model, {workload.name: workload}, request.seed)
+    chars = await measure_chars_per_token(target, {workload.name: workload}, request.seed)
     wanted = PromptRequest(
         seed=request.seed,
         level=request.concurrency,
@@ -188,7 +188,7 @@ async def _prompts(request: LoadRequest, target: Target, served: ServedModel) ->
         input_tokens=request.input_tokens,
         max_tokens=request.max_tokens,
     )
-    return workload.prompts(wanted, ratio_counter(chars))
+    return workload.prompts(wanted, ratio_counter(chars[workload.name]))
 
 
 class _Scrapes:

@@ -122,9 +122,9 @@ async def _run(job: _Job, listener: Listener) -> None:
         await job.engine.close()
 
 
-def _known_token_length(folder: RunFolder) -> float | None:
+def _known_token_length(folder: RunFolder) -> dict[str, float] | None:
     found = [event.details["chars_per_token"] for event in folder.events() if event.kind == "tokens"]
-    return float(found[-1]) if found else None
+    return dict(found[-1]) if found else None
 
 
 def _announce(job: _Job, listener: Listener) -> None:

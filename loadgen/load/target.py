@@ -1,5 +1,6 @@
 """Where load goes and how a request is formed."""
 
+import os
 from dataclasses import dataclass, field
 
 from loadgen.workloads.base import Sampling
@@ -34,3 +35,9 @@ class Target:
     use_proxy_environment: bool = False
     api_key_variable: str = "OPENAI_API_KEY"
     """Name of the environment variable that holds the bearer token; its value is never stored."""
+
+
+def bearer(target: Target) -> dict[str, str]:
+    """The Authorization header with the token from the environment; empty without one."""
+    token = os.environ.get(target.api_key_variable)
+    return {"Authorization": f"Bearer {token}"} if token else {}

@@ -49,8 +49,8 @@ class CellMeasurer:
     folder: RunFolder
     workloads: dict[str, Workload]
     cancel: asyncio.Event
-    count_tokens: TokenCounter | None = None
-    """Set once the first server has told how long its tokens are; the same for all profiles."""
+    count_tokens: dict[str, TokenCounter] = field(default_factory=dict)
+    """By workload; set once the first server has told how long its tokens are, the same for all profiles."""
     _request_s: dict[tuple[CellKey, int], float] = field(default_factory=dict)
 
     async def measure(
@@ -105,7 +105,8 @@ class CellMeasurer:
         """Prompts that last for the window even if requests get twice as fast as the warm-up's were."""
         seconds = shape.window_s + shape.settle_s + 2 * request_s
         by_time = 2 * level * math.ceil(seconds / max(request_s, 0.01))
-        return min(max(by_time, 2 * (shape.min_requests + level), 20), 50_000)
+        # Prompts cost up to a millisecond each; a server this fast ends its window early, and says so.
+        return max(min(by_time, 20_000), 2 * (shape.min_requests + level), 20)
 
     def _prompts(self, key: CellKey, count: int, purpose: Purpose) -> tuple[Prompt, ...]:
         request = PromptRequest(
@@ -118,9 +119,8 @@ class CellMeasurer:
             input_tokens=key.condition.input_tokens,
             max_tokens=self.plan.max_tokens,
         )
-        if self.count_tokens is None:
-            raise RuntimeError("the token counter is set before the first cell")
-        return self.workloads[key.condition.workload].prompts(request, self.count_tokens)
+        name = key.condition.workload
+        return self.workloads[name].prompts(request, self.count_tokens[name])
 
     async def _warm_up(self, key: CellKey, server: CellServer, target: Target) -> float:
         """Mean seconds of a request at this level, after the level's own warm-up prompts went through."""

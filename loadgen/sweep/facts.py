@@ -44,7 +44,7 @@ def cell_result(
         window_s=load.window_s,
         output_tokens_per_s=load.output_tokens_per_s,
         requests_per_s=len(ended) / load.window_s if load.window_s > 0 else 0.0,
-        outcomes=dict(Counter(r.outcome.value for r in load.records)),
+        outcomes=dict.fromkeys((o.value for o in Outcome), 0) | Counter(r.outcome.value for r in load.records),
         ttft_s=distribution(r.ttft_s for r in begun),
         tpot_s=distribution(r.tpot_s for r in ended),
         e2e_s=distribution(r.e2e_s for r in ended),

@@ -37,7 +37,7 @@ class SweepRun:
     """Model and URL are filled in per server."""
     listener: Listener
     cancel: asyncio.Event
-    chars_per_token: float | None = None
+    chars_per_token: dict[str, float] | None = None
     """Known already when a run is resumed; else the first server tells."""
     _up: dict[str, tuple[ReadyServer, CellServer]] = field(default_factory=dict)
     _start_numbers: dict[str, int] = field(default_factory=dict)
@@ -122,16 +122,16 @@ class SweepRun:
         faults = [fault for fault in ended if isinstance(fault, BaseException)]
         for fault in sorted(faults, key=lambda fault: isinstance(fault, asyncio.CancelledError)):
             raise fault
-        if self.measurer.count_tokens is None:
+        if not self.measurer.count_tokens:
             await self._learn_token_length()
 
     async def _learn_token_length(self) -> None:
         if self.chars_per_token is None:
-            ready, _ = next(iter(self._up.values()))
-            workloads = self.measurer.workloads
-            self.chars_per_token = await measure_chars_per_token(ready.url, ready.model, workloads, self.plan.seed)
-            self.folder.append_event("tokens", "characters per token", chars_per_token=self.chars_per_token)
-        self.measurer.count_tokens = ratio_counter(self.chars_per_token)
+            _, server = next(iter(self._up.values()))
+            ratios = await measure_chars_per_token(server.target, self.measurer.workloads, self.plan.seed)
+            self.folder.append_event("tokens", "characters per token", chars_per_token=ratios)
+            self.chars_per_token = ratios
+        self.measurer.count_tokens = {name: ratio_counter(ratio) for name, ratio in self.chars_per_token.items()}
 
     async def _start(self, name: str, session: int) -> None:
         ready = await self.engine.start(self.starts[name], self._on_engine)

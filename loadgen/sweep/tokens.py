@@ -2,6 +2,8 @@
 
 import httpx2
 
+from loadgen.load.request import base_url
+from loadgen.load.target import Target, bearer
 from loadgen.workloads.base import Prompt, PromptRequest, TokenCounter, Workload
 from loadgen.workloads.lengths import ratio_counter
 
@@ -10,26 +12,32 @@ DEFAULT_CHARS_PER_TOKEN = 4.0
 SAMPLE_PROMPTS = 4
 
 
-async def measure_chars_per_token(url: str, model: str, workloads: dict[str, Workload], seed: int) -> float:
-    """Characters per token of the workloads' own texts by the server's `/tokenize`; 4.0 if it has none.
+async def measure_chars_per_token(target: Target, workloads: dict[str, Workload], seed: int) -> dict[str, float]:
+    """Workload → characters per token of its own texts by the server's `/tokenize`; 4.0 where it has none.
 
-    One number for the whole run: prompts must be the same bytes for every profile.
+    Measured once for a whole run, since prompts must be the same bytes for every profile; per workload, since Spanish
+    prose and code differ by half.
     """
     counter = ratio_counter(DEFAULT_CHARS_PER_TOKEN)
-    texts = [text for w in workloads.values() for text in _sample(w, seed, counter)]
-    characters = tokens = 0
-    async with httpx2.AsyncClient(trust_env=False, timeout=30.0) as client:
-        for text in texts:
-            try:
-                reply = await client.post(f"{url}/tokenize", json={"model": model, "prompt": text})
-                count = reply.json()["count"] if reply.status_code == 200 else 0
-            except (httpx2.HTTPError, ValueError, KeyError, TypeError):
-                return DEFAULT_CHARS_PER_TOKEN
-            if not isinstance(count, int) or count < 1:
-                return DEFAULT_CHARS_PER_TOKEN
-            characters += len(text)
-            tokens += count
-    return characters / tokens if tokens else DEFAULT_CHARS_PER_TOKEN
+    async with httpx2.AsyncClient(trust_env=False, timeout=30.0, headers=bearer(target)) as client:
+        found: dict[str, float] = {}
+        for name, workload in workloads.items():
+            texts = _sample(workload, seed, counter)
+            counts = [await _count(client, target, text) for text in texts]
+            known = [(len(text), count) for text, count in zip(texts, counts, strict=True) if count]
+            tokens = sum(count for _, count in known)
+            found[name] = sum(length for length, _ in known) / tokens if tokens else DEFAULT_CHARS_PER_TOKEN
+    return found
+
+
+async def _count(client: httpx2.AsyncClient, target: Target, text: str) -> int | None:
+    """Tokens of the text; None if the server does not say."""
+    try:
+        reply = await client.post(f"{base_url(target.url)}/tokenize", json={"model": target.model, "prompt": text})
+        count = reply.json()["count"] if reply.status_code == 200 else None
+    except (httpx2.HTTPError, ValueError, KeyError, TypeError):
+        return None
+    return count if isinstance(count, int) and count > 0 else None
 
 
 def _sample(workload: Workload, seed: int, counter: TokenCounter) -> list[str]:
