@@ -13,6 +13,6 @@ lock() { # FILE EXTRA...
     echo "$file: $(grep -c '==' "$file") packages"
 }
 lock requirements.lock
-lock requirements-dev.lock dev service docker
+lock requirements-dev.lock dev service docker dashboards
 lock requirements-locust.lock locust
 lock requirements-parquet.lock parquet
