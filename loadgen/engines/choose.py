@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.engines.base import Engine
+from loadgen.engines.docker import DockerEngine
 from loadgen.engines.local_vllm import find_local_vllm
 from loadgen.engines.process import ProcessEngine
 from loadgen.engines.simulator import SimulatorEngine
@@ -26,6 +27,8 @@ class EngineRequest:
     """The simulator's preset."""
     vllm_command: str | None = None
     seed: int = 0
+    side_by_side: bool = False
+    """Docker: both servers at once, each on GPUs of its own."""
 
     def stored(self) -> dict[str, Any]:
         """As JSON data; no secret is among it."""
@@ -50,6 +53,8 @@ def choose_engine(request: EngineRequest, machine: Machine | None = None) -> tup
         raise UsageError(f"Unknown engine {request.name!r}; known are auto, {', '.join(ENGINES)}.")
     if request.url and request.name != "url":
         raise UsageError(f"A URL was given, but the engine is {request.name}; take --engine url or leave the URL out.")
+    if request.side_by_side and request.name != "docker":
+        raise UsageError(f"--side-by-side needs the engine docker, not {request.name}; leave it out.")
     engine = maker(request)
     remark = engine.vllm.remark if isinstance(engine, ProcessEngine) else ""
     return engine, f"{request.name}, as asked{f' ({remark})' if remark else ''}."
@@ -65,7 +70,10 @@ def _auto(request: EngineRequest, machine: Machine) -> tuple[Engine, str]:
         return _url(request), "url: a URL was given."
     passed = ""
     if machine.gpu and machine.docker:
-        passed = f"Docker and an {machine.gpu} are here, but this release has no docker engine yet; "
+        try:
+            return _docker(request), f"docker: Docker and an {machine.gpu} are here."
+        except UsageError as error:
+            passed = f"Docker and an {machine.gpu} are here, but {_half_sentence(error)}; "
     local = find_local_vllm(request.vllm_command)
     if local and machine.gpu and not local.cpu:
         return _process(request), f"process: {passed}a local vLLM ({local.command[0]}) and an {machine.gpu} are here."
@@ -94,7 +102,17 @@ def _url(request: EngineRequest) -> UrlEngine:
     return UrlEngine(parse_urls(request.url))
 
 
-ENGINES: dict[str, Callable[[EngineRequest], SimulatorEngine | ProcessEngine | UrlEngine]] = {
+def _docker(request: EngineRequest) -> DockerEngine:
+    return DockerEngine(model=request.model, side_by_side=request.side_by_side)
+
+
+def _half_sentence(error: UsageError) -> str:
+    text = str(error).rstrip(".")
+    return text[:1].lower() + text[1:] if not text.startswith("Docker") else text
+
+
+ENGINES: dict[str, Callable[[EngineRequest], SimulatorEngine | ProcessEngine | UrlEngine | DockerEngine]] = {
+    "docker": _docker,
     "simulator": _simulator,
     "process": _process,
     "url": _url,

@@ -32,6 +32,8 @@ class Launch:
     """What is added to the user's own settings, and why."""
     warnings: tuple[str, ...] = ()
     """What the preflight says of this profile on this very server."""
+    shown: tuple[str, ...] = ()
+    """What stands for the command in progress and in the run folder, where the command itself is a wrapper."""
 
 
 class ManagedEngine(ABC):
@@ -76,7 +78,7 @@ class ManagedEngine(ABC):
             launch.command, environment=launch.environment, log_path=request.log_path, graces=self._graces
         )
         self._children[url] = child
-        shown = without_secrets(launch.command)
+        shown = without_secrets(launch.shown or launch.command)
         try:
             report("starting", "; ".join(part for part in (" ".join(shown), launch.remark) if part))
             for warning in launch.warnings:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from loadgen.engines.choose import EngineRequest, Machine, choose_engine, look_around
+from loadgen.engines.docker import DockerEngine
 from loadgen.engines.process import ProcessEngine
 from loadgen.engines.simulator import SimulatorEngine
 from loadgen.engines.url import UrlEngine
@@ -64,16 +65,35 @@ def test_a_local_vllm_with_a_gpu(empty_machine: Path) -> None:
     assert "NVIDIA H200" in reason
 
 
-def test_docker_is_passed_over_with_a_word(empty_machine: Path) -> None:
-    simulated, reason = choose_engine(EngineRequest(), DOCKER)
-    assert simulated.simulated
-    assert "Docker and an NVIDIA H200 are here, but this release has no docker engine yet" in reason
-    assert "no local vLLM" in reason
+def test_docker_with_a_gpu_comes_before_a_local_vllm(empty_machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_vllm(empty_machine)
+    monkeypatch.setattr("loadgen.engines.docker.find_compose", lambda folder: None)
+    monkeypatch.setattr("loadgen.engines.docker.connect", lambda: None)
 
+    engine, reason = choose_engine(EngineRequest(), DOCKER)
+
+    assert isinstance(engine, DockerEngine)
+    assert not engine.can_run_together
+    assert reason == "docker: Docker and an NVIDIA H200 are here."
+    side_by_side, _ = choose_engine(EngineRequest(name="docker", side_by_side=True))
+    assert side_by_side.can_run_together
+
+
+def test_a_docker_that_cannot_work_is_passed_over_with_a_word(
+    empty_machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A docker-compose beside this Python would be found.
+    monkeypatch.setattr("sys.executable", str(empty_machine / "python"))
+
+    simulated, reason = choose_engine(EngineRequest(), DOCKER)
+
+    assert simulated.simulated
+    assert "Docker and an NVIDIA H200 are here, but Docker Compose is missing" in reason
+    assert "no local vLLM" in reason
     with_vllm(empty_machine)
     real, reason = choose_engine(EngineRequest(), DOCKER)
     assert real.name == "process"
-    assert "no docker engine yet" in reason
+    assert "Docker Compose is missing" in reason
 
 
 def test_a_vllm_without_a_gpu_is_not_taken_unasked(empty_machine: Path) -> None:
@@ -101,8 +121,8 @@ def test_the_cpu_build_is_taken_when_asked_for(empty_machine: Path) -> None:
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (EngineRequest(name="dockr"), "Unknown engine 'dockr'; known are auto, simulator, process, url"),
-        (EngineRequest(name="docker"), "Unknown engine 'docker'"),
+        (EngineRequest(name="dockr"), "Unknown engine 'dockr'; known are auto, docker, simulator, process, url"),
+        (EngineRequest(name="process", side_by_side=True), "needs the engine docker, not process"),
         (EngineRequest(name="url"), "needs to know where"),
         (EngineRequest(name="simulator", url="http://h:1"), "take --engine url or leave the URL out"),
         (EngineRequest(name="process"), "no vLLM on this machine"),
