@@ -22,7 +22,7 @@ def command(
     samples: Annotated[
         int | None, typer.Option(min=1, help="Samples per server and prefix: 1500, on a CPU 300.")
     ] = None,
-    prefixes: Annotated[int, typer.Option(min=1, help="Prefixes that are sampled after.")] = 6,
+    prefixes: Annotated[int, typer.Option(min=1, help="Prefixes that are sampled after.")] = 4,
     margin: Annotated[float, typer.Option(help="Distance of distributions that still is the same quality.")] = 0.1,
     dtype: Annotated[str | None, typer.Option(help="The weights': float32, 16-bit or quantised.")] = None,
     seed: Annotated[int, typer.Option(help="Prompts and samples follow from it.")] = 1,

@@ -18,7 +18,8 @@ from loadgen.commands.sweep_setup import Experiment, SweepRequest, make_experime
 from loadgen.engines.base import Engine
 from loadgen.engines.choose import EngineRequest, choose_engine
 from loadgen.errors import ExitCode, UsageError
-from loadgen.profiles.model import ServerProfile
+from loadgen.load.target import Target
+from loadgen.profiles.model import ServerProfile, SpeculativeConfig
 from loadgen.report.live import JsonListener, LineListener
 from loadgen.report.lossless_json import lossless_json
 from loadgen.report.lossless_text import lines, sentence
@@ -28,7 +29,7 @@ from loadgen.store.folder import RunFolder, create_run, write_whole
 from loadgen.store.lock import FolderLock
 from loadgen.sweep.events import Listener, Notice
 from loadgen.sweep.interrupt import InterruptedRunError
-from loadgen.sweep.lossless_flow import LosslessPlan, LosslessRun
+from loadgen.sweep.lossless_flow import SAMPLING_CONCURRENCY, LosslessPlan, LosslessRun
 from loadgen.sweep.lossless_servers import EngineServers
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.base import Prompt, PromptRequest
@@ -49,7 +50,7 @@ class LosslessRequest:
     engine: EngineRequest
     prompts: int | None = None
     samples: int | None = None
-    prefixes: int = 6
+    prefixes: int = 4
     margin: float = 0.1
     dtype: str | None = None
 
@@ -122,8 +123,15 @@ def _plan(asked: LosslessRequest, profile: ServerProfile, experiment: Experiment
         prefixes=asked.prefixes,
         margin=asked.margin,
         wide=8 if slow else 32,
+        concurrency=_drafting_concurrency(profile.speculative),
         seed=asked.sweep.seed,
     )
+
+
+def _drafting_concurrency(speculative: SpeculativeConfig) -> int:
+    """Requests in flight while sampling: many, but no more than the schedule drafts for."""
+    drafting = [last for _, last, k in speculative.schedule or () if k > 0]
+    return max(1, min([SAMPLING_CONCURRENCY, *([max(drafting)] if drafting else [])]))
 
 
 def _carry_out(job: _Job) -> tuple[LosslessFinding, dict[str, Any]]:
@@ -162,7 +170,9 @@ async def _prompts(job: _Job, servers: EngineServers) -> tuple[tuple[Prompt, ...
     """Two sets of prompts that share none."""
     ready = servers.facts[job.plan.against]
     workload = next(iter(job.experiment.workloads.values()))
-    chars = await measure_chars_per_token(ready.url, ready.model, {workload.name: workload}, job.plan.seed)
+    target = Target(ready.url, ready.model)
+    known = await measure_chars_per_token(target, {workload.name: workload}, job.plan.seed)
+    counter = ratio_counter(known[workload.name])
 
     def take(repeat: int) -> tuple[Prompt, ...]:
         wanted = PromptRequest(
@@ -173,7 +183,7 @@ async def _prompts(job: _Job, servers: EngineServers) -> tuple[tuple[Prompt, ...
             input_tokens=job.experiment.plan.conditions[0].input_tokens,
             max_tokens=job.asked.sweep.max_tokens,
         )
-        return workload.prompts(wanted, ratio_counter(chars))
+        return workload.prompts(wanted, counter)
 
     return take(0), take(1)
 

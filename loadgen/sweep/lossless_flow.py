@@ -17,7 +17,6 @@ from loadgen.workloads.base import Prompt
 WIDE = 32
 """The busy arm: another batch, other rounding."""
 SAMPLING_CONCURRENCY = 64
-CONTROL_CONCURRENCY = 16
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,11 @@ class LosslessPlan:
     temperatures: tuple[float, ...] = (0.8,)
     """Those above 0; the greedy part always runs."""
     samples: int = 1500
-    prefixes: int = 6
+    prefixes: int = 4
     margin: float = MARGIN
     wide: int = WIDE
+    concurrency: int = SAMPLING_CONCURRENCY
+    """Requests in flight while sampling; the control runs at a quarter of it."""
     seed: int = 1
 
 
@@ -131,7 +132,7 @@ class _Sampler:
             f"temperature {temperature:g}."
         )
         await server.mark()
-        await self._sample(server, temperature, "profile", SAMPLING_CONCURRENCY, 0)
+        await self._sample(server, temperature, "profile", plan.concurrency, 0)
         self._drafted[temperature] = await server.since_mark()
 
     async def baseline(self, server: LosslessServer, temperature: float) -> SamplingFinding:
@@ -141,8 +142,8 @@ class _Sampler:
         control: tuple[Place, ...] = ()
         if self._prefixes[temperature] and not _faulty(drafted):
             self._say(f"{plan.against} samples as many, twice, at temperature {temperature:g}.")
-            await self._sample(server, temperature, "baseline", SAMPLING_CONCURRENCY, 1)
-            await self._sample(server, temperature, "control", CONTROL_CONCURRENCY, 2)
+            await self._sample(server, temperature, "baseline", plan.concurrency, 1)
+            await self._sample(server, temperature, "control", max(1, plan.concurrency // 4), 2)
             own = self._counts[temperature, "baseline"]
             compared = places(own, self._counts[temperature, "profile"])
             control = places(own, self._counts[temperature, "control"])
