@@ -192,7 +192,9 @@ def _shape(request: SweepRequest) -> CellShape:
         raise UsageError(f"--window {request.window_s:g} is out of range; give seconds from 0.2 to 3600.")
     default = 20.0 if request.slow_engine else (1.0 if request.quick else 2.5)
     window_s = request.window_s if request.window_s is not None else default
-    return CellShape(window_s=window_s, max_window_s=max(60.0, 4 * window_s))
+    # A quick run, or a window that was asked for, stays as long as it says.
+    window_requests = 0.0 if request.quick or request.window_s is not None else CellShape.window_requests
+    return CellShape(window_s=window_s, window_requests=window_requests, max_window_s=max(60.0, 4 * window_s))
 
 
 def _positive(value: int, option: str) -> int:

@@ -62,7 +62,7 @@ class CellMeasurer:
         target = replace(server.target, sampling=sampling)
         request_s = await unless_cancelled(self.cancel, self._warm_up(key, server, target))
         scrapes = _Scrapes(key, server.metrics, self.folder)
-        shape = self._shape(key.level)
+        shape = self._shape(key.level, request_s)
         prompts = self._prompts(key, self._wanted(key.level, shape, request_s), "measure")
         await unless_cancelled(self.cancel, scrapes.idle("idle-before"))
         hooks = WindowHooks(
@@ -91,11 +91,12 @@ class CellMeasurer:
     def _place(self, key: CellKey, server: CellServer) -> tuple[CellKey, int]:
         return replace(key, repeat=0), server.start_number
 
-    def _shape(self, level: int) -> ClosedLoop:
+    def _shape(self, level: int, request_s: float) -> ClosedLoop:
         shape = self.plan.shape
+        window_s = max(shape.window_s, shape.window_requests * request_s)
         return ClosedLoop(
             concurrency=level,
-            window_s=shape.window_s,
+            window_s=min(window_s, max(shape.window_s, shape.max_window_s)),
             min_requests=shape.min_requests,
             max_window_s=shape.max_window_s,
             settle_s=shape.settle_s,

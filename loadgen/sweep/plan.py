@@ -15,6 +15,9 @@ class CellShape:
     """How long a cell lasts."""
 
     window_s: float = 2.5
+    """At least."""
+    window_requests: float = 1.5
+    """At least so many request durations: in less, too few requests end to tell a speed-up of a few percent."""
     min_requests: int = 4
     max_window_s: float = 60.0
     settle_s: float = 0.1

@@ -38,7 +38,7 @@ class CodeEdit(TextWorkload):
 
     name = "code-edit"
     description = "rewrite the given code with a small change: high n-gram overlap, the easy case for lookup drafts"
-    default_input_tokens = 300
+    default_input_tokens = 200
     min_input_tokens = 110
 
     def draft(self, code: str, rng: random.Random, wanted: int, count_tokens: TokenCounter) -> Draft:
