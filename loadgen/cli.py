@@ -7,7 +7,18 @@ from inspect import cleandoc
 import typer
 
 from loadgen import __version__
-from loadgen.commands import analyse, inspect_metrics, inspect_stream, load, lossless, report, runs, simulate, sweep
+from loadgen.commands import (
+    analyse,
+    exporter,
+    inspect_metrics,
+    inspect_stream,
+    load,
+    lossless,
+    report,
+    runs,
+    simulate,
+    sweep,
+)
 from loadgen.errors import ExitCode, LoadgenError
 
 app = typer.Typer(
@@ -36,6 +47,7 @@ register(app, "report", report.command)
 register(app, "analyse", analyse.command)
 register(app, "runs", runs.command)
 register(app, "simulate", simulate.command)
+register(app, "exporter", exporter.command)
 register(inspect, "stream", inspect_stream.command)
 register(inspect, "metrics", inspect_metrics.command)
 app.add_typer(inspect, name="inspect")

@@ -1,0 +1,34 @@
+"""`loadgen exporter`: the runs as Prometheus metrics."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loadgen.store.folder import RUNS
+
+
+def command(
+    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 9108,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Show the runs to Prometheus: speed-ups with their bands, break-evens, the schedule, and a live sweep's progress.
+
+    Example: loadgen exporter --runs runs --port 9108
+    """
+    import threading
+
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    from loadgen.commands.exporter_runs import RunsCollector
+    from loadgen.errors import UsageError
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunsCollector(runs))
+    try:
+        server, _ = start_http_server(port, addr=host, registry=registry)
+    except OSError as error:
+        raise UsageError(f"{host}:{port} cannot be listened on ({error.strerror}); choose another --port.") from error
+    typer.echo(f"http://{host}:{server.server_port}/metrics shows {runs}/; Ctrl-C ends it.")
+    threading.Event().wait()
