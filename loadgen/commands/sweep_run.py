@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,14 +38,28 @@ class _Job:
 
 def sweep(request: SweepRequest, wanted: EngineRequest, runs: Path, *, as_json: bool) -> ExitCode:
     """The exit code of a new run; its folder holds everything measured, whatever happens."""
+    return _carry_out(_prepare(request, wanted, runs, tuple(sys.argv[1:]), as_json=as_json))
+
+
+def prepare_sweep(request: SweepRequest, wanted: EngineRequest, runs: Path, argv: tuple[str, ...]) -> RunFolder:
+    """A checked run folder in which nothing is measured yet: `resume_sweep` carries it out, in any process.
+
+    `argv` stands in the manifest as the command that repeats the run. UsageError before anything is written.
+    """
+    job = _prepare(request, wanted, runs, argv, as_json=True)
+    start_requests(job.experiment, job.request, job.folder)
+    return job.folder
+
+
+def _prepare(request: SweepRequest, wanted: EngineRequest, runs: Path, argv: tuple[str, ...], *, as_json: bool) -> _Job:
     engine, reason = choose_engine(wanted)
     request = replace(request, slow_engine=getattr(engine, "slow", False))
     experiment = make_experiment(request, engine)
     folder = create_run("-".join(p.name for p in experiment.profiles[1:]), runs)
     manifest = make_manifest(folder.run_id, experiment, request, engine, reason)
-    settings = manifest.settings | {"engine": wanted.stored()}
-    folder.write_manifest(replace(manifest, settings=settings))
-    return _carry_out(_Job(experiment, request, engine, reason, folder, as_json))
+    settings = manifest.settings | {"engine": replace(wanted, name=engine.name).stored()}
+    folder.write_manifest(replace(manifest, settings=settings, argv=argv))
+    return _Job(experiment, request, engine, reason, folder, as_json)
 
 
 def resume_sweep(name: str, runs: Path, *, as_json: bool) -> ExitCode:
