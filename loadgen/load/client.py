@@ -1,6 +1,5 @@
-"""The httpx2 client of a load run, and one exchange through it."""
+"""The httpx2 client of a load run."""
 
-import functools
 import os
 import ssl
 import urllib.request
@@ -8,11 +7,9 @@ from collections.abc import Callable
 
 import httpx2
 
-from loadgen.clock import now_s
 from loadgen.errors import UsageError
-from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.foreign import ForeignTransport
-from loadgen.load.request import PreparedRequest, base_url
+from loadgen.load.request import base_url
 from loadgen.load.target import Target
 from loadgen.load.transport import StampedTransport
 
@@ -36,44 +33,6 @@ def make_client(target: Target, transport_factory: TransportFactory | None = Non
     if not isinstance(transport, StampedTransport):
         transport = ForeignTransport(transport)
     return httpx2.AsyncClient(transport=transport, headers=headers, timeout=None, trust_env=False)
-
-
-async def send(client: httpx2.AsyncClient, request: PreparedRequest, target: Target, arrivals: Arrivals) -> None:
-    """Sends one request and gathers its response into `arrivals`; never raises for what the server or the network
-    does. A cancellation is noted in `arrivals` and goes on.
-    """
-    arrivals.sent_s = now_s()
-    # not client.build_request: it parses the URL and merges headers anew each time, half of a request's client cost
-    wire = httpx2.Request(
-        "POST",
-        _parsed(request.url),
-        headers=client.headers,
-        content=request.body,
-        extensions={"arrivals": arrivals, "timeouts": target.timeouts},
-    )
-    try:
-        response = await client.send(wire, stream=True)
-        await response.aclose()
-    except httpx2.HTTPError as error:
-        arrivals.end(_end_of(error), now_s(), str(error) or type(error).__name__)
-    except BaseException as error:
-        arrivals.end(End.CANCELLED, now_s(), type(error).__name__)
-        raise
-
-
-@functools.lru_cache(maxsize=64)
-def _parsed(url: str) -> httpx2.URL:
-    return httpx2.URL(url)
-
-
-def _end_of(error: httpx2.HTTPError) -> End:
-    if isinstance(error, httpx2.ConnectTimeout | httpx2.PoolTimeout):
-        return End.CONNECT_TIMEOUT
-    if isinstance(error, httpx2.TimeoutException):
-        return End.IDLE_TIMEOUT
-    if isinstance(error, httpx2.ConnectError | httpx2.ProxyError | httpx2.UnsupportedProtocol):
-        return End.CONNECT_FAILED
-    return End.PROTOCOL if isinstance(error, httpx2.ProtocolError) else End.CLOSED
 
 
 def _transport(target: Target) -> httpx2.AsyncBaseTransport:

@@ -87,10 +87,10 @@ class _Loop:
             request = next(self._requests, None)
             if request is None:
                 self._exhausted = True
-                self._crew.changed.set()
+                self._crew.notify()
                 return
             if first:
                 first = False
                 self._holding += 1
-                self._crew.changed.set()
+                self._crew.notify()
             await self._crew.request(request, number)

@@ -12,15 +12,21 @@ from loadgen.load.decode import Asked, decode
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.load.window import seconds_in_window, tokens_in_window
 
-BYTE_BUDGET = 64 * 1024 * 1024
-"""Raw bytes that may wait for the end of the run; beyond it requests are decoded while the load runs."""
+BYTE_BUDGET = 24 * 1024 * 1024
+"""Memory of raw blocks that may wait for the end of the run; beyond it requests are decoded while the load runs."""
+BLOCK_COST = 100
+"""Bytes that a block takes beside its content: its object, its time, and their places in two lists."""
 EVENT_BUDGET = 1_000_000
-"""Chunk times kept in memory; beyond it a record keeps its summary only (`on_record` always gets all of it)."""
+"""Chunk times kept in memory (32 bytes each); beyond it a record keeps its summary only and says so (`on_record` always
+gets all of it).
+"""
+DROPPED = "its chunk times were left out, to bound memory: its gaps are in no figure"
 
 
 class Collector:
     """Finished exchanges in, records and window sums out. `open_s` and `close_s` are set by the load as it goes:
-    what is decoded before the window has closed ended before that, so infinity stands for "not yet".
+    what is decoded before the window has closed ended before that, so infinity stands for "not yet". `count_tokens`:
+    somebody watches the progress.
     """
 
     def __init__(
@@ -28,7 +34,10 @@ class Collector:
         on_record: Callable[[RequestRecord], None] | None,
         byte_budget: int = BYTE_BUDGET,
         event_budget: int = EVENT_BUDGET,
+        *,
+        count_tokens: bool = True,
     ) -> None:
+        self._count_tokens = count_tokens
         self.open_s = math.inf
         self.close_s = math.inf
         self.records: list[RequestRecord] = []
@@ -54,11 +63,11 @@ class Collector:
         self.finished += 1
         self.finished_reads += len(arrivals.times_s)
         if arrivals.ended is End.COMPLETE and arrivals.status == 200:
-            self.finished_tokens += _token_hint(arrivals)
+            self.finished_tokens += _token_hint(arrivals) if self._count_tokens else 0
         elif arrivals.ended is not End.CANCELLED:
             self.failed += 1
         self._pending.append((asked, arrivals))
-        self._pending_bytes += arrivals.size
+        self._pending_bytes += _cost(arrivals)
         while self._pending_bytes > 2 * self._byte_budget:
             self._decode_one()  # the relief cannot follow: better a lag that shows than memory without end
         if self._pending_bytes > self._byte_budget and (self._relief is None or self._relief.done()):
@@ -88,14 +97,15 @@ class Collector:
 
     def _decode_one(self) -> None:
         asked, arrivals = self._pending.popleft()
-        self._pending_bytes -= arrivals.size
+        self._pending_bytes -= _cost(arrivals)
         record = decode(arrivals, asked)
         self._sum_up(record)
         if self._on_record is not None:
             self._on_record(record)
         self._events_left -= len(record.chunk_times_s)
         if self._events_left < 0:
-            record = replace(record, chunk_times_s=(), chunk_tokens=None, token_ids=None)
+            warnings = (*record.warnings, DROPPED)
+            record = replace(record, chunk_times_s=(), chunk_tokens=None, token_ids=None, warnings=warnings)
         self.records.append(record)
 
     def _sum_up(self, record: RequestRecord) -> None:
@@ -110,6 +120,10 @@ class Collector:
         first, last = bisect_left(times, self.open_s), bisect_left(times, self.close_s)
         self._events += max(0, last - first)
         self._zero_gaps += sum(times[i] == times[i - 1] for i in range(max(first, 1), last))
+
+
+def _cost(arrivals: Arrivals) -> int:
+    return arrivals.size + BLOCK_COST * len(arrivals.times_s)
 
 
 def _token_hint(arrivals: Arrivals) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.categories import broken_outcome, status_outcome
 from loadgen.load.openai import error_text, parse_reply
+from loadgen.load.plain import plain_replies
 from loadgen.load.reading import Reading
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.load.sse import SseDecoder
@@ -76,8 +77,8 @@ def repeated_ngram_share(text: str, n: int = 4) -> float | None:
     words = text.split()
     if len(words) < n:
         return None
-    grams = list(zip(*(words[i:] for i in range(n)), strict=False))
-    return 1.0 - len(set(grams)) / len(grams)
+    grams = set(zip(*(words[i:] for i in range(n)), strict=False))
+    return 1.0 - len(grams) / (len(words) - n + 1)
 
 
 def _read_body(arrivals: Arrivals, reading: Reading, warnings: list[str]) -> None:
@@ -85,6 +86,11 @@ def _read_body(arrivals: Arrivals, reading: Reading, warnings: list[str]) -> Non
     if kind.startswith(b"application/json"):
         _read_whole(arrivals, reading, warnings)
         return
+    if arrivals.header(b"content-encoding") is None:
+        plain = plain_replies(arrivals.blocks, arrivals.times_s)
+        if plain is not None:
+            reading.body(*plain)
+            return
     decoder = SseDecoder()
     for time_s, block in _plain_blocks(arrivals, warnings):
         for event in decoder.feed(block, time_s):

@@ -7,6 +7,7 @@ import httpx2
 from loadgen.clock import now_s
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.target import Timeouts
+from loadgen.load.transport import Wire
 
 
 class ForeignTransport(httpx2.AsyncBaseTransport):
@@ -25,6 +26,7 @@ class ForeignTransport(httpx2.AsyncBaseTransport):
         read_s = (
             None if limits.first_byte_s is None or limits.idle_s is None else max(limits.first_byte_s, limits.idle_s)
         )
+        request = _with_content(request)
         request.extensions["timeout"] = {"connect": limits.connect_s, "read": read_s, "write": None, "pool": None}
         arrivals.coarse, arrivals.attempts, arrivals.sent_s = True, 1, now_s()
         try:
@@ -53,3 +55,15 @@ class ForeignTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(
             response.status_code, headers=response.headers, extensions={**response.extensions, "arrivals": arrivals}
         )
+
+
+def _with_content(request: httpx2.Request) -> httpx2.Request:
+    """The request as httpx2 forms it, where only its bytes for the wire were given."""
+    wire = request.extensions.get("wire")
+    if not isinstance(wire, Wire):
+        return request
+    headers = request.headers.copy()
+    headers.pop("content-length", None)  # of the empty content
+    return httpx2.Request(
+        request.method, request.url, headers=headers, content=wire.body, extensions=dict(request.extensions)
+    )

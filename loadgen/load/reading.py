@@ -3,6 +3,7 @@
 Token-bearing is an event whose choice shows text, reasoning or a tool call, or whose continuous usage grew.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +16,11 @@ class Reading:
     """Counts, times and text of one response so far."""
 
     chunk_times_s: list[float] = field(default_factory=list)
-    chunk_usage: list[int | None] = field(default_factory=list)
-    """`completion_tokens` as each token-bearing event had it."""
-    chunk_ids: list[int] = field(default_factory=list)
-    """Token ids that came with each token-bearing event (those of the silent events before it included)."""
+    chunk_usage: dict[int, int] = field(default_factory=dict)
+    """`completion_tokens` of the token-bearing events that had it, by their place."""
+    chunk_ids: dict[int, int] = field(default_factory=dict)
+    """Token ids that came with each token-bearing event (those of the silent events before it included), by its place;
+    none where there were none."""
     first_answer_s: float | None = None
     text: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
@@ -47,10 +49,35 @@ class Reading:
         elif reply is None:
             shown = event.data[:120].decode("utf-8", "replace")
             self._fail(f"event {self.events} is not a JSON chunk: {shown}")
-        elif reply.error or (reply.choices is None and reply.usage is None and (reply.message or reply.detail)):
+        else:
+            self._chunk(reply, event.time_s)
+
+    def body(self, replies: Sequence[Reply], times_s: Sequence[float]) -> None:
+        """Takes the events of a whole body that `[DONE]` ended. Nearly every event shows some text and nothing else:
+        such a one is taken in this frame, by the same rules as in `reply`.
+        """
+        times, text = self.chunk_times_s, self.text
+        for reply, time_s in zip(replies, times_s, strict=True):
+            choices = reply.choices
+            if choices and len(choices) == 1 and reply.usage is None and not reply.error and reply.metrics is None:
+                choice = choices[0]
+                shown = _only_text(choice)
+                if shown and not self._silent_ids:
+                    times.append(time_s)
+                    text.append(shown)
+                    if self.first_answer_s is None:
+                        self.first_answer_s = time_s
+                    continue
+            self._chunk(reply, time_s)
+        self.events += len(replies) + 1
+        self.done = True
+
+    def _chunk(self, reply: Reply, time_s: float) -> None:
+        """Takes a parsed event, which may be an error."""
+        if reply.error or (reply.choices is None and reply.usage is None and (reply.message or reply.detail)):
             self._fail(error_text(reply, "the server reported an error"))
         else:
-            self.reply(reply, event.time_s)
+            self.reply(reply, time_s)
 
     def reply(self, reply: Reply, time_s: float) -> None:
         """Takes one parsed chunk, or a whole reply that was not streamed."""
@@ -70,9 +97,12 @@ class Reading:
             bearing = bearing or (self._continuous and count > (self.completion_tokens or 0))
             self._continuous = True
         if bearing:
+            place = len(self.chunk_times_s)
             self.chunk_times_s.append(time_s)
-            self.chunk_usage.append(count)
-            self.chunk_ids.append(ids + self._silent_ids)
+            if count is not None:
+                self.chunk_usage[place] = count
+            if ids + self._silent_ids:
+                self.chunk_ids[place] = ids + self._silent_ids
             self._silent_ids = 0
         else:
             self._silent_ids += ids
@@ -122,14 +152,27 @@ class Reading:
         """Tokens per token-bearing event where the server told them for each; else None."""
         if not self.chunk_times_s:
             return None
-        if self.saw_ids and sum(self.chunk_ids) > 0:
-            counts = list(self.chunk_ids)
+        places = range(len(self.chunk_times_s))
+        if self.chunk_ids:
+            counts = [self.chunk_ids.get(place, 0) for place in places]
             counts[-1] += self._silent_ids
             return tuple(counts)
-        totals = [value for value in self.chunk_usage if value is not None]
-        if len(totals) < len(self.chunk_usage):
+        if len(self.chunk_usage) < len(places):
             return None
+        totals = list(self.chunk_usage.values())
         return tuple(now - before for before, now in zip([0, *totals], totals, strict=False))
+
+
+def _only_text(choice: Choice) -> str | None:
+    """The text of a choice that holds nothing else; None if it does, or may."""
+    if choice.finish_reason is not None or choice.token_ids is not None or choice.message is not None:
+        return None
+    delta = choice.delta
+    if delta is None:
+        return choice.text
+    if choice.text is None and delta.reasoning is delta.reasoning_content is delta.tool_calls is None:
+        return delta.content
+    return None
 
 
 def _tool_text(delta: Delta) -> str:

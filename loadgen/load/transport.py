@@ -2,12 +2,14 @@
 
 `request.extensions["arrivals"]` set to an `Arrivals` asks for capture: the call returns when the whole body is there,
 gathered without waking a task per read. Otherwise the response is an ordinary httpx2 stream. In both cases
-`response.extensions["arrivals"]` holds the stamps. `request.extensions["timeouts"]` may hold a `Timeouts`.
+`response.extensions["arrivals"]` holds the stamps. `request.extensions["timeouts"]` may hold a `Timeouts`, and
+`request.extensions["wire"]` a `Wire`, which is then sent in place of the request's own method, headers and content.
 """
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import httpx2
 
@@ -21,6 +23,18 @@ IDLE_LIMIT_S = 3.0
 """A connection that was idle for longer is not used again: vLLM closes idle ones after 5 s (case C39)."""
 
 _Key = tuple[str, str, int]
+"""Scheme, host, port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A request whose bytes were made beforehand: forming them anew would cost more than all else between two requests.
+    `body` ends `data`; a transport that is not ours sends it with the request's own headers.
+    """
+
+    data: bytes
+    body: bytes
+    route: _Key
 
 
 class StampedTransport(httpx2.AsyncBaseTransport):
@@ -42,9 +56,12 @@ class StampedTransport(httpx2.AsyncBaseTransport):
         capture = isinstance(wanted, Arrivals)
         arrivals = wanted if isinstance(wanted, Arrivals) else Arrivals()
         limits = self._limits(request)
-        data = await _request_bytes(request)
+        wire = request.extensions.get("wire")
+        data, key = (
+            (wire.data, wire.route) if isinstance(wire, Wire) else (await _request_bytes(request), route_of(request))
+        )
         while True:
-            connection, key = await self._acquire(request, arrivals, limits)
+            connection = await self._acquire(key, request, arrivals, limits)
             exchange = Exchange(arrivals, limits, capture=capture)
             raced = connection.used
             self._busy.add(connection)
@@ -95,19 +112,15 @@ class StampedTransport(httpx2.AsyncBaseTransport):
         asked = request.extensions.get("timeout") or {}
         return Timeouts(connect_s=asked.get("connect"), first_byte_s=asked.get("read"), idle_s=asked.get("read"))
 
-    async def _acquire(self, request: httpx2.Request, arrivals: Arrivals, limits: Timeouts) -> tuple[Connection, _Key]:
-        url = request.url
-        if url.scheme not in ("http", "https"):
-            raise httpx2.UnsupportedProtocol(f"{url.scheme!r} is not http or https.", request=request)
-        key = (url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))
+    async def _acquire(self, key: _Key, request: httpx2.Request, arrivals: Arrivals, limits: Timeouts) -> Connection:
         kept = self._idle.get(key, [])
         # after a lost race every kept connection is suspect
         while kept and not arrivals.attempts:
             connection = kept.pop()
             if not connection.closed and now_s() - connection.idle_since_s <= IDLE_LIMIT_S:
-                return connection, key
+                return connection
             connection.abort()
-        return await self._connect(key, arrivals, limits, request), key
+        return await self._connect(key, arrivals, limits, request)
 
     async def _connect(self, key: _Key, arrivals: Arrivals, limits: Timeouts, request: httpx2.Request) -> Connection:
         scheme, host, port = key
@@ -212,17 +225,30 @@ def _error(arrivals: Arrivals, request: httpx2.Request) -> httpx2.TransportError
     return httpx2.ReadError(text, request=request)
 
 
-async def _request_bytes(request: httpx2.Request) -> bytes:
-    """The whole request as it goes on the wire, its body always with a length."""
-    body = await request.aread()
+def route_of(request: httpx2.Request) -> _Key:
+    """Where the request goes. Raises httpx2.UnsupportedProtocol for anything but http and https."""
+    url = request.url
+    if url.scheme not in ("http", "https"):
+        raise httpx2.UnsupportedProtocol(f"{url.scheme!r} is not http or https.", request=request)
+    return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
+
+
+def head_bytes(request: httpx2.Request) -> bytes:
+    """The request line and headers as they go on the wire, without the body's length and the line that ends them."""
     lines = [request.method.encode() + b" " + request.url.raw_path + b" HTTP/1.1"]
     for name, value in request.headers.raw:
-        lower = name.lower()
-        if lower in (b"transfer-encoding", b"content-length"):
+        if name.lower() in (b"transfer-encoding", b"content-length"):
             continue
         if b"\r" in value or b"\n" in value:
             raise httpx2.LocalProtocolError(f"the header {name.decode('latin-1')} holds a line break", request=request)
         lines.append(name + b": " + value)
+    return b"\r\n".join([*lines, b""])
+
+
+async def _request_bytes(request: httpx2.Request) -> bytes:
+    """The whole request as it goes on the wire, its body always with a length."""
+    body = await request.aread()
+    length = b""
     if body or request.method in ("POST", "PUT", "PATCH"):
-        lines.append(b"Content-Length: %d" % len(body))
-    return b"\r\n".join([*lines, b"", body])
+        length = b"Content-Length: %d\r\n" % len(body)
+    return b"%b%b\r\n%b" % (head_bytes(request), length, body)

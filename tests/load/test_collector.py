@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from loadgen.load.arrivals import Arrivals, End
-from loadgen.load.collector import Collector
+from loadgen.load.collector import DROPPED, Collector
 from loadgen.load.crew import Crew
 from loadgen.load.decode import Asked
 from loadgen.load.record import RequestRecord
@@ -23,7 +23,7 @@ def exchange(chunks: Any, start_s: float, words: int = 10) -> Arrivals:
 
 
 async def test_early_decoding_gives_the_same_sums(chunks: Any) -> None:
-    late, early = Collector(None), Collector(None, byte_budget=1000)
+    late, early = Collector(None), Collector(None, byte_budget=2500)
     for collector in (late, early):
         for i in range(30):
             arrivals = exchange(chunks, float(i))
@@ -55,6 +55,8 @@ async def test_memory_is_bounded_but_the_listener_gets_all(chunks: Any) -> None:
     assert [len(r.chunk_times_s) for r in collector.records] == [10, 10, 0, 0]
     assert [r.output_tokens for r in collector.records] == [10] * 4
     assert collector.records[3].tpot_s == got[3].tpot_s
+    assert [DROPPED in r.warnings for r in collector.records] == [False, False, True, True]
+    assert not any(r.warnings for r in got)
 
 
 async def test_a_listener_that_fails_ends_the_run_with_its_error(

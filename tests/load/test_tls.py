@@ -9,10 +9,11 @@ import pytest
 
 from loadgen.errors import UsageError
 from loadgen.load.arrivals import Arrivals
-from loadgen.load.client import make_client, send
+from loadgen.load.client import make_client
 from loadgen.load.decode import decode
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.load.request import prepare
+from loadgen.load.sender import Sender
 from loadgen.load.target import Target
 from loadgen.workloads.base import Prompt
 
@@ -54,7 +55,7 @@ async def ask(target: Target, times: int = 1) -> list[RequestRecord]:
         for _ in range(times):
             request = prepare(Prompt("p", 5, text="hello"), target)
             arrivals = Arrivals()
-            await send(client, request, target, arrivals)
+            await Sender(client, target).send(request, arrivals)
             records.append(decode(arrivals, request.asked))
     return records
 

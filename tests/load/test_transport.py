@@ -9,10 +9,11 @@ import httpx2
 import pytest
 
 from loadgen.load.arrivals import Arrivals, End
-from loadgen.load.client import make_client, send
+from loadgen.load.client import make_client
 from loadgen.load.decode import decode
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.load.request import prepare
+from loadgen.load.sender import Sender
 from loadgen.load.target import Target, Timeouts
 from loadgen.load.transport import StampedTransport
 from loadgen.workloads.base import Message, Prompt
@@ -23,7 +24,7 @@ PROMPT = Prompt("p0", 16, messages=(Message("user", "hello"),))
 async def one(client: httpx2.AsyncClient, target: Target, prompt: Prompt = PROMPT) -> tuple[RequestRecord, Arrivals]:
     request = prepare(prompt, target)
     arrivals = Arrivals()
-    await send(client, request, target, arrivals)
+    await Sender(client, target).send(request, arrivals)
     return decode(arrivals, request.asked), arrivals
 
 
