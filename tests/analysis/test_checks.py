@@ -46,7 +46,7 @@ def test_a_clean_cell_has_no_finding(cell: Any) -> None:
     [
         (0.009, 0.5, 2.5, {}),
         (0.012, 0.5, 10.0, {"client-bound": True}),
-        (0.012, 0.5, 2.5, {"client-bound": False}),
+        (0.012, 0.5, 0.9, {"client-bound": False}),
         (0.051, 0.5, 2.5, {"client-bound": True}),
         (0.001, 0.95, 2.5, {"client-bound": True}),
     ],
