@@ -7,9 +7,6 @@ from typing import Any, Literal
 
 Kind = Literal["gauge", "counter", "histogram"]
 
-WHERE = ("run", "workload", "input_tokens", "temperature", "profile")
-"""Labels of everything that was found about one profile under one condition."""
-
 
 @dataclass(frozen=True)
 class Exported:
@@ -114,8 +111,10 @@ def exported_sample_names() -> frozenset[str]:
 def shown_findings(summary: Mapping[str, Any]) -> list[Shown]:
     """The samples of a summary.json (schema 1): what is null there has none."""
     found: list[Shown] = []
+    workloads = [condition["workload"] for condition in summary["conditions"]]
     for condition in summary["conditions"]:
         where = {
+            "condition": _short(condition, alone=workloads.count(condition["workload"]) == 1),
             "run": str(summary["run_id"]),
             "workload": str(condition["workload"]),
             "input_tokens": str(condition["input_tokens"]),
@@ -133,6 +132,13 @@ def shown_findings(summary: Mapping[str, Any]) -> list[Shown]:
                 found += _break_even({**labels, "measure": measure}, verdict)
         found += baseline.values()
     return [*found, *_schedule(str(summary["run_id"]), summary.get("recommendation"))]
+
+
+def _short(condition: Mapping[str, Any], *, alone: bool) -> str:
+    """The condition's name in a legend: the workload, and what tells it from others of the same workload."""
+    if alone:
+        return str(condition["workload"])
+    return f"{condition['workload']}, {condition['input_tokens']} tokens, T {condition['temperature']:g}"
 
 
 def _gauges(labels: Mapping[str, str], values: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Shown]:
