@@ -14,12 +14,14 @@ from loadgen.commands import (
     inspect_stream,
     load,
     lossless,
+    plan,
     report,
     runs,
     simulate,
     sweep,
 )
 from loadgen.errors import ExitCode, LoadgenError
+from loadgen.service import serve
 
 app = typer.Typer(
     name="loadgen",
@@ -44,10 +46,12 @@ register(app, "sweep", sweep.command)
 register(app, "load", load.command)
 register(app, "lossless", lossless.command)
 register(app, "report", report.command)
+register(app, "plan", plan.command)
 register(app, "analyse", analyse.command)
 register(app, "runs", runs.command)
 register(app, "simulate", simulate.command)
 register(app, "exporter", exporter.command)
+register(app, "serve", serve.command)
 register(inspect, "stream", inspect_stream.command)
 register(inspect, "metrics", inspect_metrics.command)
 app.add_typer(inspect, name="inspect")

@@ -1,0 +1,79 @@
+"""The FastAPI application: routes behind the guard, the queue beside them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry
+from starlette.exceptions import HTTPException
+
+from loadgen import __version__
+from loadgen.commands.exporter_runs import RunsCollector
+from loadgen.errors import LoadgenError, UsageError
+from loadgen.service import routes_pages, routes_runs, routes_service
+from loadgen.service.guard import Guard
+from loadgen.service.queue import SweepQueue
+from loadgen.service.rows import Rows
+from loadgen.service.runsfolder import RunsFolder
+from loadgen.service.settings import Settings
+from loadgen.service.shared import Shared
+
+DESCRIPTION = (
+    'Starts, shows, cancels and resumes sweeps. Every refusal is `{"error": sentence}`. A service with a token takes '
+    "it as `Authorization: Bearer TOKEN`, or as the cookie that `POST /api/login` sets."
+)
+
+
+def create_app(settings: Settings, stopping: Callable[[], bool] = lambda: False) -> FastAPI:
+    """The application; `stopping` says whether the server is going down, so that open event streams end."""
+    runs = RunsFolder(settings.runs)
+    queue = SweepQueue(runs, settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        del app
+        await queue.open()
+        yield
+        await queue.close()
+
+    app = FastAPI(
+        title="loadgen",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        # FastAPI's own pages load their scripts from another host; ours is routes_pages' /docs.
+        docs_url=None,
+        redoc_url=None,
+    )
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RunsCollector(runs.root))
+    app.state.shared = Shared(settings, runs, Rows(runs), queue, registry, stopping)
+    for routes in (routes_runs, routes_service, routes_pages):
+        app.include_router(routes.router)
+    app.add_exception_handler(HTTPException, _http_problem)
+    app.add_exception_handler(RequestValidationError, _wrong_input)
+    app.add_exception_handler(LoadgenError, _loadgen_problem)
+    app.add_middleware(Guard, settings=settings)
+    return app
+
+
+async def _http_problem(request: Request, error: Exception) -> JSONResponse:
+    del request
+    known = error if isinstance(error, HTTPException) else HTTPException(500)
+    return JSONResponse({"error": str(known.detail)}, known.status_code, headers=known.headers)
+
+
+async def _wrong_input(request: Request, error: Exception) -> JSONResponse:
+    """The first fault, by its place in the input and without the input itself."""
+    del request
+    faults = error.errors() if isinstance(error, RequestValidationError) else []
+    first = faults[0] if faults else {"loc": (), "msg": "it cannot be read"}
+    place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+    return JSONResponse({"error": f"{place}: {first['msg']}; /docs shows what is taken."}, 422)
+
+
+async def _loadgen_problem(request: Request, error: Exception) -> JSONResponse:
+    del request
+    return JSONResponse({"error": str(error)}, 422 if isinstance(error, UsageError) else 503)
