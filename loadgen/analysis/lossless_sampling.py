@@ -16,7 +16,11 @@ MARGIN = 0.1
 ALPHA = 0.025
 NEGLIGIBLE_TV = 0.01
 """Rounding of logits by 0.02 to 0.04 nat moves about so much; a sure difference below it is not called one."""
+FIRST_LOOK = 499
 PERMUTATIONS = 9999
+ENOUGH_ABOVE = 25
+"""So many draws above the observed value in the first look end it: p is then near 0.05 or more (Besag, Clifford 1991).
+"""
 LARGEST_BINS = 12
 SMALLEST_POOLED = 10
 """Tokens seen less often in both samples together share one bin: expected counts stay at 5 (Cochran 1954)."""
@@ -69,16 +73,33 @@ def compare_places(places: Sequence[Place], alpha: float, seed: int) -> tuple[Pl
 
 
 def detectable_tv(table: _Ints, level: float) -> float:
-    """The distance that a test at `level` calls with 80 % power, moved between the two largest bins: there it is
-    hardest to see. By the noncentral chi-square of G; for a single bin by the count of new tokens that it takes.
+    """The distance that a test at `level` calls with 80 % power, were it moved from the largest bin to the next one:
+    there it is hardest to see. By the noncentral chi-square of G, whose noncentrality is the G of the true shares
+    (Agresti, Categorical Data Analysis, 6.6); never below what a token that was never seen before would need, since
+    chi-square is too hopeful for small counts.
     """
-    n = 2.0 / (1.0 / max(table[0].sum(), 1) + 1.0 / max(table[1].sum(), 1))
+    n = 2.0 / sum(1.0 / max(int(row.sum()), 1) for row in table)
     shares = np.sort(table.sum(axis=0) / max(table.sum(), 1))[::-1]
-    if shares.size < 2 or shares[1] == 0:
-        needed = math.log2(1.0 / level)  # k new tokens, all of one server: chance 2^-k
-        return float(min(1.0, (needed + 0.84 * math.sqrt(needed)) / n))
-    noncentrality = _noncentrality(shares.size - 1, level)
-    return float(min(1.0, math.sqrt(2.0 * noncentrality / n / (1.0 / shares[0] + 1.0 / shares[1]))))
+    needed = math.ceil(1.0 + math.log2(1.0 / level))  # k new tokens, all of one server, whichever: chance 2 · 2^-k
+    least = min(1.0, (needed + 0.84 * math.sqrt(needed) + 0.5) / n)
+    if shares.size < 2:
+        return least
+    wanted = _noncentrality(shares.size - 1, level)
+    largest, second = float(shares[0]), float(shares[1])
+
+    def missing(shift: float) -> float:
+        return n * (_divergence(largest, largest - shift) + _divergence(second, second + shift)) - wanted
+
+    if missing(largest) <= 0:
+        return 1.0
+    shift: float = optimize.brentq(missing, 0.0, largest)
+    return max(least, shift)
+
+
+def _divergence(p: float, q: float) -> float:
+    """One bin's part of G per observation of each sample: 2 (p ln(p / m) + q ln(q / m)), m their mean."""
+    m = (p + q) / 2
+    return 2 * sum(x * math.log(x / m) for x in (p, q) if x > 0)
 
 
 def _verdict(
@@ -134,10 +155,16 @@ def _permutation_p(table: _Ints, rng: np.random.Generator) -> float:
     if table.shape[1] < 2 or not table.sum(axis=1).all():
         return 1.0
     pooled = table.sum(axis=0)
-    drawn = rng.multivariate_hypergeometric(pooled, int(table[0].sum()), size=PERMUTATIONS, method="marginals")
     seen = _g(table[0][None, :], pooled)[0]
-    # A small slack: equal tables must count as equal whatever the rounding of their logarithms.
-    return (1 + int((_g(drawn, pooled) >= seen - 1e-9).sum())) / (PERMUTATIONS + 1)
+    above = done = 0
+    for wanted in (FIRST_LOOK, PERMUTATIONS):
+        drawn = rng.multivariate_hypergeometric(pooled, int(table[0].sum()), size=wanted - done, method="marginals")
+        # A small slack: equal tables must count as equal whatever the rounding of their logarithms.
+        above += int((_g(drawn, pooled) >= seen - 1e-9).sum())
+        done = wanted
+        if above >= ENOUGH_ABOVE:
+            break
+    return (1 + above) / (done + 1)
 
 
 def _g(first: _Ints, pooled: _Ints) -> npt.NDArray[np.float64]:
