@@ -1,7 +1,7 @@
 """report.html: one file that opens offline."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 
@@ -70,6 +70,21 @@ def render_html(
             style=_asset("templates", "report.css"),
             script=_asset("templates", "report.js"),
             plotly=_asset("assets", "plotly-basic.min.js"),
+        )
+    )
+
+
+def render_page(template: str, figures: Mapping[str, object], **values: object) -> str:
+    """A page of another command in the report's style; `figures` maps each chart's place to its Plotly figure."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            figures=figures,
+            style=_asset("templates", "report.css"),
+            script=_asset("templates", "report.js"),
+            plotly=_asset("assets", "plotly-basic.min.js"),
+            **values,
         )
     )
 

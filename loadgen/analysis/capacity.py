@@ -1,0 +1,167 @@
+"""The capacity plan of a run: every setting under every condition against the objectives (docs/planning.md)."""
+
+from collections.abc import Mapping, Sequence
+
+from loadgen.analysis.answer import label
+from loadgen.analysis.capacity_advice import advise, best_offer, plan_mix, strength
+from loadgen.analysis.capacity_change import compose
+from loadgen.analysis.capacity_model import (
+    SCHEDULE_NAME,
+    Demand,
+    LoadPoint,
+    Offer,
+    OpenPoint,
+    Plan,
+)
+from loadgen.analysis.capacity_offer import Setting, Wish, offer
+from loadgen.analysis.capacity_words import capacity_words
+from loadgen.analysis.model import ConditionFinding, Findings
+from loadgen.errors import UsageError
+from loadgen.store.model import Condition, Manifest
+
+Points = Mapping[tuple[Condition, str], Sequence[LoadPoint]]
+OpenPoints = Mapping[tuple[Condition, str], Sequence[OpenPoint]]
+
+
+def make_plan(findings: Findings, manifest: Manifest, points: Points, opened: OpenPoints, wish: Wish) -> Plan:
+    """The plan. UsageError if a mix names a workload that was not measured."""
+    conditions = sorted({condition for condition, _ in points})
+    shares = _shares(conditions, wish.demand)
+    offers: list[Offer] = []
+    advice = []
+    steps: dict[Condition, dict[str, float]] = {}
+    for condition in conditions:
+        settings = _settings(condition, findings, manifest, points, opened)
+        own = tuple(offer(condition, setting, wish, shares.get(condition, 1.0)) for setting in settings)
+        steps[condition] = {s.name: gain for s in settings if s.drafts and (gain := _tokens_per_step(s)) is not None}
+        offers += own
+        advice.append(advise(condition, own, manifest.against, steps[condition]))
+    mix = None
+    if wish.demand is not None and wish.demand.shares:
+        parts = [(c, s, [o for o in offers if o.condition == c]) for c, s in shares.items()]
+        mix = plan_mix(parts, wish, manifest.against)
+    return Plan(
+        run_id=manifest.run_id,
+        simulated=manifest.simulated,
+        model=findings.model,
+        vllm_version=findings.vllm_version,
+        slos=wish.slos,
+        demand=wish.demand,
+        hardware=wish.hardware,
+        offers=tuple(offers),
+        advice=tuple(advice),
+        mix=mix,
+        answer=_answer(conditions, offers, manifest, mix.sentence if mix else ""),
+        notes=_notes(offers, wish.demand, manifest),
+    )
+
+
+def _settings(
+    condition: Condition, findings: Findings, manifest: Manifest, points: Points, opened: OpenPoints
+) -> list[Setting]:
+    names = [n for n in manifest.profiles if (condition, n) in points and not n.startswith("cost-probe")]
+    found = []
+    for name in names:
+        k = manifest.num_speculative_tokens.get(name)
+        found.append(
+            Setting(
+                name,
+                f"K = {k}" if k else "no speculation",
+                tuple(points[condition, name]),
+                tuple(opened.get((condition, name), ())),
+                drafts=manifest.methods.get(name, "none") != "none",
+            )
+        )
+    schedule = _schedule(condition, findings, manifest, points)
+    return [*found, schedule] if schedule else found
+
+
+def _schedule(condition: Condition, findings: Findings, manifest: Manifest, points: Points) -> Setting | None:
+    """The recommended schedule as static servers would carry it; None without one, or on another workload."""
+    advice = findings.recommendation
+    if advice is None or advice.verified is False:
+        return None
+    value = advice.value.get("edges") if isinstance(advice.value, dict) else advice.value
+    if not isinstance(value, (list, tuple)) or not value:
+        return None
+    ranges = [[int(part) for part in entry] for entry in value]
+    depths = {k for _, _, k in ranges}
+    drafting = next((n for n, k in manifest.num_speculative_tokens.items() if k in depths and k > 0), None)
+    at = next((c for c in findings.conditions if c.condition == condition), None)
+    if drafting is None or at is None:
+        return None
+    by_depth = {k: points.get((condition, n), ()) for n, k in manifest.num_speculative_tokens.items()}
+    by_depth[0] = points.get((condition, manifest.against), ())
+    made = compose(ranges, _batches(at, drafting), by_depth)
+    if len({point.source for point in made}) < 2:
+        return None
+    text = ",".join(f"[{first},{last},{k}]" for first, last, k in ranges)
+    return Setting(SCHEDULE_NAME, f"[{text}], put together from static servers", made, drafts=True)
+
+
+def _batches(at: ConditionFinding, profile: str) -> dict[int, float]:
+    levels = [level for one in at.profiles if one.profile == profile for level in one.levels]
+    return {level.concurrency: level.batch or float(level.concurrency) for level in levels}
+
+
+def _tokens_per_step(setting: Setting) -> float | None:
+    known = [point.tokens_per_step for point in setting.points if point.tokens_per_step is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _shares(conditions: Sequence[Condition], demand: Demand | None) -> dict[Condition, float]:
+    """Each condition's part of the demand; without a mix every one is looked at with the whole of it."""
+    if demand is None or not demand.shares:
+        return {}
+    found: dict[Condition, float] = {}
+    for workload, share in demand.shares:
+        same = [condition for condition in conditions if condition.workload == workload]
+        if len(same) != 1:
+            known = ", ".join(sorted({condition.workload for condition in conditions}))
+            why = "was not measured" if not same else "was measured under several conditions"
+            raise UsageError(f"--mix names {workload}, which {why} in this run; it has {known}.")
+        found[same[0]] = share
+    return found
+
+
+def _answer(conditions: Sequence[Condition], offers: Sequence[Offer], manifest: Manifest, mix: str) -> str:
+    """One sentence a condition, or the mix's own."""
+    prefix = "SIMULATED: " if manifest.simulated else ""
+    if mix:
+        return prefix + mix
+    parts = []
+    for condition in conditions:
+        own = [one for one in offers if one.condition == condition]
+        best = best_offer(own, manifest.against)
+        where = label(condition, conditions)
+        if best is None:
+            parts.append(f"on {where} no setting meets the objectives at any measured load")
+            continue
+        others = [o for o in own if o.setting == manifest.against and o is not best and strength(o) > 0]
+        than = f" ({manifest.against}: {capacity_words(others[0])})" if others else ""
+        parts.append(f"on {where} {best.setting} carries {capacity_words(best)}{than}")
+    text = "; ".join(parts) or "nothing can be planned, for no valid cell with single requests was found"
+    return f"{prefix}{text[:1].upper()}{text[1:]}."
+
+
+def _notes(offers: Sequence[Offer], demand: Demand | None, manifest: Manifest) -> tuple[str, ...]:
+    notes = []
+    if demand is not None and any(o.capacity and o.capacity.basis != "open-loop" for o in offers):
+        notes.append(
+            "Rates and users are estimates from closed-loop levels (docs/planning.md says how far off they were on the "
+            "simulator); measure the rate itself in open loop with --measure before buying."
+        )
+    short = [f for o in offers for v in o.levels for f in v.findings if f.estimate.high is None]
+    if short:
+        need, least = max(f.estimate.needed for f in short), min(f.estimate.n for f in short)
+        notes.append(
+            f"Some quantiles are unresolved: {least} requests at a level cannot bound them, {need} can; sweep with a "
+            "longer --window or more --repeats."
+        )
+    if any(o.capacity and o.capacity.limited_by == "measured levels" for o in offers):
+        notes.append(f"Nothing is said beyond {max(manifest.levels)} in flight: measure higher levels to see more.")
+    if any(o.setting == SCHEDULE_NAME for o in offers):
+        notes.append(
+            "The schedule is put together from static servers; only `loadgen verify` shows what it costs by itself."
+        )
+    return tuple(notes)

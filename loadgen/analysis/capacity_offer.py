@@ -1,0 +1,121 @@
+"""One setting under one condition: its levels, what it carries, its fleet, and the same with a weaker acceptance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadgen.analysis.capacity_change import weaken, weaker_factor
+from loadgen.analysis.capacity_fleet import fleet_of, servers_for, wanted
+from loadgen.analysis.capacity_model import (
+    Capacity,
+    Ceiling,
+    Demand,
+    Fleet,
+    Hardware,
+    LoadPoint,
+    Offer,
+    OpenPoint,
+    OpenVerdict,
+    Slo,
+    Weaker,
+)
+from loadgen.analysis.capacity_search import (
+    MEASURED,
+    capacity,
+    ceiling_of,
+    judge_level,
+    judge_open,
+    operate,
+    station_of,
+)
+from loadgen.store.model import Condition
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of every setting."""
+
+    slos: tuple[Slo, ...]
+    demand: Demand | None
+    hardware: Hardware
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting's measured loads."""
+
+    name: str
+    detail: str
+    points: tuple[LoadPoint, ...]
+    opened: tuple[OpenPoint, ...] = ()
+    drafts: bool = False
+
+
+def offer(condition: Condition, setting: Setting, wish: Wish, share: float = 1.0) -> Offer:
+    """The setting's part of the plan; `share` is this workload's part of the demand."""
+    levels = tuple(judge_level(point, wish.slos) for point in setting.points)
+    opened = tuple(judge_open(point, wish.slos) for point in setting.opened)
+    carried, fleet = _carried(setting.points, opened, wish, share)
+    return Offer(
+        condition=condition,
+        setting=setting.name,
+        detail=setting.detail,
+        levels=levels,
+        ceiling=_ceiling(setting.points, wish.slos),
+        opened=opened,
+        capacity=carried,
+        fleet=fleet,
+        weaker=_weaker(setting, wish, share),
+    )
+
+
+def share_of(demand: Demand, share: float) -> Demand:
+    """This part of the demand: of its rate, or of its users."""
+    if demand.users is not None:
+        return Demand(users=max(1, round(demand.users * share)), think_s=demand.think_s, source=demand.source)
+    return Demand(rate_per_s=(demand.rate_per_s or 0.0) * share, source=demand.source)
+
+
+def _ceiling(points: Sequence[LoadPoint], slos: Sequence[Slo]) -> Ceiling:
+    rows = [(float(v.level), v.verdict, v.findings) for v in (judge_level(point, slos) for point in points)]
+    return ceiling_of(rows, len(slos)) or Ceiling(None, None, 0.0)
+
+
+def _carried(
+    points: Sequence[LoadPoint], opened: Sequence[OpenVerdict], wish: Wish, share: float
+) -> tuple[Capacity | None, Fleet | None]:
+    """What a server carries, and the servers for the demand; measured open-loop rates come before an estimate."""
+    station = station_of(points, wish.slos) if points else None
+    if station is None or wish.demand is None:
+        return None, None
+    own = share_of(wish.demand, share)
+    carried = capacity(station, wish.slos, own)
+    measured = _by_rates(opened, wish.slos) if own.users is None else None
+    if measured is not None:
+        carried = Capacity(measured.by_estimate, "requests/s", MEASURED, _limit(measured), carried.at)
+    if carried.per_server is None:
+        return carried, None
+    bare = servers_for(wanted(own), carried.per_server)
+    at = operate(station, wish.slos, own, bare)
+    return carried, fleet_of(wanted(own), carried.per_server, wish.hardware, at)
+
+
+def _by_rates(opened: Sequence[OpenVerdict], slos: Sequence[Slo]) -> Ceiling | None:
+    return ceiling_of([(v.rate_per_s, v.verdict, v.findings) for v in opened], len(slos))
+
+
+def _limit(measured: Ceiling) -> str:
+    return "measured levels" if measured.open_ended else "objectives"
+
+
+def _weaker(setting: Setting, wish: Wish, share: float) -> Weaker | None:
+    """From closed-loop levels alone: what was measured in open loop has the old acceptance in it."""
+    if not setting.drafts:
+        return None
+    changed = [(point, weaken(point)) for point in setting.points]
+    if all(after is None for _, after in changed):
+        return None
+    points = tuple(after or before for before, after in changed)
+    carried, fleet = _carried(points, (), wish, share)
+    gains = [point.tokens_per_step for point in setting.points if (point.tokens_per_step or 0.0) > 1.0]
+    factor = weaker_factor(sum(gain for gain in gains if gain) / len(gains))
+    return Weaker(factor, _ceiling(points, wish.slos), carried, fleet)

@@ -1,0 +1,164 @@
+"""A server as a queueing station whose speed depends on its company: from closed-loop levels to rates and users.
+
+The measured X(C), requests/s at C in flight, is the station's speed (a flow-equivalent server: Chandy, Herzog and Woo,
+IBM J. Res. Dev. 19, 1975). How many requests it holds then follows in closed form: a birth-death chain for Poisson
+arrivals, and for N users who think between requests, whose means are those of exact mean-value analysis (Reiser and
+Lavenberg, J. ACM 27, 1980). What a request feels is taken from the level that it meets on arrival.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+GRID = (np.arange(400) + 0.5) / 400
+"""Shares at which a level's latencies are kept."""
+NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Curve:
+    """(level, requests/s) of a closed loop, levels ascending."""
+
+    points: tuple[tuple[int, float], ...]
+
+    @property
+    def top(self) -> int:
+        """The highest measured level."""
+        return self.points[-1][0]
+
+    def rates(self) -> Floats:
+        """X(1), X(2), … X(top): log-log between the levels, in proportion below the first one."""
+        levels = np.array([level for level, _ in self.points], dtype=float)
+        values = np.array([rate for _, rate in self.points], dtype=float)
+        at = np.arange(1, self.top + 1, dtype=float)
+        inner: Floats = np.exp(np.interp(np.log(at), np.log(levels), np.log(values)))
+        below = at < levels[0]
+        inner[below] = values[0] * at[below] / levels[0]
+        return inner
+
+
+@dataclass(frozen=True)
+class Company:
+    """How many requests are in the server."""
+
+    met: Floats
+    """Share of requests that have 1, 2, … top in flight once they arrived, themselves counted."""
+    beyond: float
+    """Share that has more than the top level."""
+    in_flight: float
+    rate_per_s: float
+
+
+def under_rate(curve: Curve, rate_per_s: float) -> Company | None:
+    """The company under Poisson arrivals; None if the server cannot keep up (X is taken as flat above the top)."""
+    speeds = curve.rates()
+    ratio = rate_per_s / speeds[-1]
+    if ratio >= 1:
+        return None
+    # π(n) for n = 0 … top, then a geometric tail
+    logs = np.concatenate(([0.0], np.cumsum(np.log(rate_per_s) - np.log(speeds))))
+    weights = np.exp(logs - logs.max())
+    tail = weights[-1] * ratio / (1 - ratio)
+    total = weights.sum() + tail
+    share = weights / total
+    top = curve.top
+    tail_mean = share[-1] * (top * ratio / (1 - ratio) + ratio / (1 - ratio) ** 2)
+    # arrivals see the time average (PASTA), and come on top of it
+    return Company(
+        met=share[:-1],
+        beyond=float(share[-1] + tail / total),
+        in_flight=float((share * np.arange(top + 1)).sum() + tail_mean),
+        rate_per_s=rate_per_s,
+    )
+
+
+def with_users(curve: Curve, users: int, think_s: float) -> Company:
+    """The company of N users who think for `think_s` on average between a reply and the next request."""
+    if think_s <= 0:
+        met = np.zeros(curve.top)
+        if users <= curve.top:
+            met[users - 1] = 1.0
+        speed = float(curve.rates()[min(users, curve.top) - 1])
+        return Company(met, 0.0 if users <= curve.top else 1.0, float(users), speed)
+    whole = _chain(curve, users, think_s)
+    # an arriving user sees the system as it were without them (arrival theorem)
+    seen = _chain(curve, users - 1, think_s)
+    met = np.zeros(curve.top)
+    known = seen[: curve.top]
+    met[: known.size] = known
+    in_flight = float((whole * np.arange(whole.size)).sum())
+    return Company(met, max(0.0, float(seen[curve.top :].sum())), in_flight, (users - in_flight) / think_s)
+
+
+def _chain(curve: Curve, users: int, think_s: float) -> Floats:
+    """π(0 … users) of the birth-death chain with births (N − n) / Z and deaths X(n)."""
+    speeds = curve.rates()
+    n = np.arange(1, users + 1)
+    deaths = speeds[np.minimum(n, curve.top) - 1]
+    logs = np.concatenate(([0.0], np.cumsum(np.log((users - n + 1) / think_s) - np.log(deaths))))
+    weights: Floats = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    return weights
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """One metric at every level from 1 to the top, on the grid of shares."""
+
+    table: Floats
+    """Shape (top, 400), seconds, ascending along a row."""
+    counts: Floats
+    """Requests behind each row."""
+
+    def mixed(self, company: Company) -> "Mixture":
+        """What requests feel in this company; those beyond the top level count as infinitely slow."""
+        weights = np.repeat(company.met / GRID.size, GRID.size)
+        values = self.table.ravel()
+        used = weights > NEGLIGIBLE
+        order = np.argsort(values[used], kind="stable")
+        met = company.met.sum()
+        spread = ((company.met / met) ** 2 / self.counts).sum() if met > 0 else math.inf
+        return Mixture(values[used][order], np.cumsum(weights[used][order]), float(1 / spread) if spread > 0 else 0.0)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A weighted distribution of seconds."""
+
+    values: Floats
+    cumulative: Floats
+    """Ends below 1 where some requests lie beyond the measured levels."""
+    n: float
+    """Requests behind it (Kish's effective number)."""
+
+    def quantile(self, share: float) -> float:
+        """The quantile; infinite if it lies beyond the measured levels."""
+        at = int(np.searchsorted(self.cumulative, share - 1e-9))
+        return float(self.values[at]) if at < self.values.size else math.inf
+
+
+def latencies_of(levels: Sequence[tuple[int, Sequence[float]]]) -> Latencies | None:
+    """Rows for 1 … top from (level, seconds) samples: quantile by quantile, log-log in the level; None if one is empty.
+
+    Below the first level its own row holds. A failed request is an infinite value.
+    """
+    if not levels or any(len(values) == 0 for _, values in levels):
+        return None
+    rows = [np.quantile(np.array(values, dtype=float), GRID, method="higher") for _, values in levels]
+    known = np.log(np.array([level for level, _ in levels], dtype=float))
+    at = np.log(np.arange(1, levels[-1][0] + 1, dtype=float))
+    high = np.clip(np.searchsorted(known, at), 0, len(levels) - 1)
+    low = np.clip(high - 1, 0, None)
+    gap = np.where(high == low, 1.0, known[high] - known[low])
+    share = np.clip(np.where(high == low, 1.0, (at - known[low]) / gap), 0.0, 1.0)
+    stacked = np.maximum(np.array(rows), 1e-9)
+    counts = np.array([len(values) for _, values in levels], dtype=float)
+    upper = np.log(stacked[high]) * share[:, None]
+    # 0 · ∞ is no number: a weightless row adds nothing
+    lower = np.where(share[:, None] == 1.0, 0.0, np.log(stacked[low])) * (1 - share[:, None])
+    # between two levels no more is known than at either
+    return Latencies(np.exp(lower + upper), np.minimum(counts[low], counts[high]))
