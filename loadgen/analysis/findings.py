@@ -13,7 +13,9 @@ from loadgen.analysis.levels import level_finding, level_stat
 from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding
 from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
 from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure
-from loadgen.analysis.recommendation import Situation, recommend
+from loadgen.analysis.recommendation import Situation, recommend, schedules
+from loadgen.analysis.schedule_answer import ladder_answer
+from loadgen.analysis.schedule_ladder import ladder_of
 from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
 NAMED = 3
@@ -42,7 +44,9 @@ def analyse(
         )
         for condition in _conditions(manifest, pairings)
     )
-    situation = _situation(manifest, servers)
+    situation = situation_of(manifest, servers)
+    ladders = schedules(conditions, situation)
+    indicative = any(b.indicative for c in conditions for p in c.profiles for b in p.break_even.values())
     return Findings(
         run_id=manifest.run_id,
         engine=manifest.engine,
@@ -53,9 +57,14 @@ def analyse(
         against=manifest.against,
         conditions=conditions,
         recommendation=recommend(conditions, situation),
-        answer=answer(conditions, simulated=manifest.simulated, interrupted=interrupted),
+        answer=(
+            ladder_answer(ladders, simulated=manifest.simulated, interrupted=interrupted, indicative=indicative)
+            if ladders
+            else answer(conditions, simulated=manifest.simulated, interrupted=interrupted)
+        ),
         checks=run_checks(manifest, servers),
         notes=(*_notes(pairings), *_acceptance_notes(conditions)),
+        ladders=ladders,
     )
 
 
@@ -98,7 +107,8 @@ def _rank(profile: str, profiles: Sequence[str]) -> tuple[int, str]:
     return (profiles.index(profile) if profile in profiles else len(profiles), profile)
 
 
-def _situation(manifest: Manifest, servers: Sequence[ServerFacts]) -> Situation:
+def situation_of(manifest: Manifest, servers: Sequence[ServerFacts], objective: str = "throughput") -> Situation:
+    """What the advice depends on beside the figures."""
     return Situation(
         simulated=manifest.simulated,
         methods=manifest.methods,
@@ -109,6 +119,8 @@ def _situation(manifest: Manifest, servers: Sequence[ServerFacts]) -> Situation:
         max_graph_size={
             server.profile: size for server in servers if (size := _whole([server], "max_graph_size")) is not None
         },
+        ladder=ladder_of(manifest),
+        objective=objective,
     )
 
 

@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from loadgen.store.model import Condition
+
+if TYPE_CHECKING:  # They are made of what stands here.
+    from loadgen.analysis.schedule_ladder import LadderFinding
+    from loadgen.analysis.verify_model import Verification
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,13 @@ class Crossing:
     level_above: int
     direction: str
     """`down`: pays below, costs above."""
+    kind: str = "bracket"
+    """How `ci95` was made. `bracket`: from sure gain to sure loss, whatever lies between. `line`: 95 % by a straight line
+    through the levels around it, rounded outward to whole requests."""
+    exact: float | None = None
+    """By a line: where it passes 1.0, a real number of requests."""
+    exact_ci95: tuple[float, float] | None = None
+    """By a line: the interval of `exact`, cut to the bracket."""
 
 
 @dataclass(frozen=True)
@@ -182,3 +194,7 @@ class Findings:
     checks: tuple[Check, ...] = ()
     """Checks on the run as a whole."""
     notes: tuple[str, ...] = field(default=())
+    ladders: "tuple[LadderFinding, ...]" = ()
+    """Where several K of one method were measured: the schedule of each."""
+    verification: "Verification | None" = None
+    """What `loadgen verify` found when it put the recommendation to the test."""

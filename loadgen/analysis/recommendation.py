@@ -1,18 +1,19 @@
-"""What to set on the vLLM version at hand, from the measured levels of one static K."""
+"""What to set on the vLLM version at hand, from the measured levels of one static K, or of a ladder of K."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loadgen.analysis.answer import best_gain, candidate, label, server_fault
 from loadgen.analysis.batchmap import batch_at, batches_of
-from loadgen.analysis.capability import OLD_SWITCH, TWO_POOLS, Ability, ability
+from loadgen.analysis.capability import OLD_SWITCH, SCHEDULE, TWO_POOLS, Ability, ability
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
+from loadgen.analysis.recommendation_advice import DEFAULT_END, Advice, edges_of
+from loadgen.analysis.schedule import Choice
+from loadgen.analysis.schedule_advice import OFF, STATIC, feasible, recommend_schedule
+from loadgen.analysis.schedule_ladder import LadderArm, LadderFinding, ladder_findings
+from loadgen.profiles.model import BatchSchedule
 from loadgen.store.model import Condition
-
-OFF = "speculative-config"
-STATIC = "num_speculative_tokens"
-DEFAULT_END = 256
-"""Where a schedule's last range ends if max-num-seqs is not known; vLLM carries the last K on anyway."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,9 @@ class Situation:
     data_parallel: int | None = None
     max_graph_size: dict[str, int] = field(default_factory=dict)
     """By profile: the largest captured CUDA graph, in tokens per step."""
+    ladder: Mapping[str, LadderArm] = field(default_factory=dict)
+    """By profile: its rung, where several K of one method were measured."""
+    objective: str = "throughput"
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,19 @@ class _Case:
 
 
 def recommend(conditions: Sequence[ConditionFinding], situation: Situation) -> Recommendation | None:
-    """The setting for the case with the largest gain, with what it holds for; None while nothing is settled.
+    """The setting for the case with the largest gain, with what it holds for; None while nothing is settled."""
+    advice = advise(conditions, situation)
+    return advice.recommendation if advice else None
+
+
+def advise(conditions: Sequence[ConditionFinding], situation: Situation) -> Advice | None:
+    """The recommendation and the claim behind it.
 
     A profile whose server accepted nothing at all is left out: that is a fault and no finding. Static servers do not
     price what a schedule costs (PIECEWISE graphs, K = 0 tax), so it stays unverified here.
     """
+    if situation.ladder:
+        return _for_ladder(conditions, situation)
     cases = [
         _Case(one.condition, profile)
         for one in conditions
@@ -62,14 +74,70 @@ def recommend(conditions: Sequence[ConditionFinding], situation: Situation) -> R
         others = [case for case in cases if case.finding.profile == best.finding.profile and case is not best]
         return _for_case(best, others, situation, among)
     if cases and all(case.status is BreakEvenStatus.NEVER_PAYS for case in cases):
-        names = ", ".join(sorted({case.finding.profile for case in cases}))
-        holds = ", ".join(label(condition, among) for condition in among)
-        why = f"{names} never pays off at the tested loads. In {OLD_SWITCH} terms the number would have been 1."
-        return Recommendation(OFF, None, holds, None, why)
+        return _never(cases, situation, among)
     return None
 
 
-def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among: Sequence[Condition]) -> Recommendation:
+def schedules(conditions: Sequence[ConditionFinding], situation: Situation) -> tuple[LadderFinding, ...]:
+    """The ladders of a run, each with its schedule; servers that accepted nothing are left out as faulty."""
+    sound = [
+        ConditionFinding(one.condition, tuple(profile for profile in one.profiles if not server_fault(profile)))
+        for one in conditions
+    ]
+    end = situation.max_num_seqs or DEFAULT_END
+    return ladder_findings(sound, situation.ladder, max_num_seqs=end, objective=situation.objective)
+
+
+def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) -> Advice | None:
+    """Of the ladder, under the condition, with the largest gain."""
+    found = schedules(conditions, situation)
+    if not found:
+        return None
+    best = max(found, key=lambda one: max(math.log(level.speedup) for level in one.schedule.levels))
+    among = [one.condition for one in conditions]
+    schedule, first, last = best.schedule, best.schedule.levels[0], best.schedule.levels[-1]
+    holds = (
+        f"{best.of} on {label(best.condition, among)}, {first.concurrency} to {last.concurrency} concurrent requests"
+    )
+    holds += ", simulated" if situation.simulated else ""
+    limits = [size for name, size in situation.max_graph_size.items() if name in best.arms]
+    recommendation = recommend_schedule(
+        schedule,
+        method=best.method,
+        version=situation.version,
+        data_parallel=situation.data_parallel,
+        holds_for=holds,
+        max_graph_size=min(limits, default=None),
+    )
+    able = ability(best.method, situation.version, situation.data_parallel)
+    choice = feasible(schedule, able)
+    tried = schedule.ranges if len(schedule.ranges) > 1 else schedule.pools
+    return Advice(
+        recommendation=recommendation,
+        choice=choice,
+        profile=best.of,
+        condition=best.condition,
+        static_k=schedule.static_k or max(arm.k for arm in best.arms.values() if not arm.constant_schedule),
+        ranges=tried,
+        in_flight=schedule.pools_in_flight if choice is Choice.TWO_POOLS else schedule.in_flight,
+        edges=edges_of(schedule.pools_in_flight if choice is Choice.TWO_POOLS else schedule.in_flight),
+        can_schedule=able.setting == SCHEDULE and len(tried) > 1,
+    )
+
+
+def _never(cases: Sequence[_Case], situation: Situation, among: Sequence[Condition]) -> Advice:
+    names = ", ".join(sorted({case.finding.profile for case in cases}))
+    holds = ", ".join(label(condition, among) for condition in among)
+    why = f"{names} never pays off at the tested loads. In {OLD_SWITCH} terms the number would have been 1."
+    best = max(cases, key=lambda case: best_gain(case.finding))
+    k = situation.num_speculative_tokens.get(best.finding.profile, 1)
+    off = ((1, situation.max_num_seqs or DEFAULT_END, 0),)
+    return Advice(
+        Recommendation(OFF, None, holds, None, why), Choice.NONE, best.finding.profile, best.condition, k, off, off
+    )
+
+
+def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among: Sequence[Condition]) -> Advice:
     profile = case.finding.profile
     k = situation.num_speculative_tokens.get(profile, 1)
     levels = case.finding.break_even["output_tokens_per_s"].tested_levels
@@ -81,13 +149,44 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
         why = (
             f"K = {k} pays off at every load up to {levels[-1]}; {OLD_SWITCH} would have had to be above {levels[-1]}."
         )
-        return Recommendation(STATIC, k, holds, None, why + tail)
+        always = ((1, situation.max_num_seqs or DEFAULT_END, k),)
+        told = Recommendation(STATIC, k, holds, None, why + tail)
+        return Advice(told, Choice.STATIC, profile, case.condition, k, always, always)
     ranges = ranges_of(case.finding, k, situation.max_num_seqs)
+    in_flight = _in_flight(case, k, ranges[-1][1])
     able = ability(situation.methods.get(profile, "none"), situation.version, situation.data_parallel)
     old = _old_number(ranges)
-    value = {"edges": [list(entry) for entry in ranges]} if able.setting == TWO_POOLS else [list(e) for e in ranges]
     graph = _graph_limit(case, k, situation.max_graph_size.get(profile))
-    return Recommendation(able.setting, value, holds, None, _why(case, able, old) + graph + tail)
+    told = Recommendation(able.setting, _value(able, ranges, old), holds, None, _why(case, able, old) + graph + tail)
+    return Advice(
+        recommendation=told,
+        choice=Choice.SCHEDULE if able.setting == SCHEDULE else Choice.TWO_POOLS,
+        profile=profile,
+        condition=case.condition,
+        static_k=k,
+        ranges=tuple(ranges),
+        in_flight=in_flight,
+        edges=edges_of(in_flight),
+        can_schedule=able.setting == SCHEDULE,
+    )
+
+
+def _value(able: Ability, ranges: Sequence[tuple[int, int, int]], old: int | None) -> object:
+    edges = [list(entry) for entry in ranges]
+    if able.setting == TWO_POOLS:
+        return {"edges": edges}
+    return old if able.setting == OLD_SWITCH else edges
+
+
+def _in_flight(case: _Case, k: int, end: int) -> BatchSchedule:
+    """The crossings as (first, last, K) by requests in flight."""
+    pays = case.crossings[0].direction == "down"
+    found: list[tuple[int, int, int]] = []
+    first = 1
+    for crossing in case.crossings:
+        found.append((first, int(crossing.concurrency), k if pays else 0))
+        first, pays = int(crossing.concurrency) + 1, not pays
+    return (*found, (first, max(end, first), k if pays else 0))
 
 
 def _graph_limit(case: _Case, k: int, limit: int | None) -> str:

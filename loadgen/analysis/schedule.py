@@ -1,31 +1,19 @@
 """`num_speculative_tokens_per_batch_size` from a ladder of K, beside the best static K and no speculation at all."""
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from loadgen.analysis.batchmap import batch_at
-from loadgen.analysis.model import LevelFinding
-from loadgen.analysis.ratios import t_quantile
+from loadgen.analysis.model import Estimate, LevelFinding
+from loadgen.analysis.ratios import MIN_N, mean_and_sd, t_quantile
+from loadgen.analysis.schedule_edges import TIE, Ranges, Rung, ranges
 from loadgen.profiles.model import BatchSchedule
 
-TIE = math.log(1.02)
-"""Gains below 2 % are ties: no re-measurement of a few minutes tells them apart (issue 4)."""
 TIE_WITHOUT_SPREAD = math.log(1.05)
 """Below n = 3 the noise is not known; the indicative margin of the break-even."""
 STANDARD_ERRORS = 2.0
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One K at one level: ln speed-up over the baseline, its standard error (None below n = 3), requests per step."""
-
-    concurrency: int
-    log_speedup: float
-    standard_error: float | None
-    batch: float | None
+OBJECTIVES = ("throughput", "tpot")
 
 
 class Choice(StrEnum):
@@ -33,6 +21,8 @@ class Choice(StrEnum):
 
     SCHEDULE = "schedule"
     STATIC = "static"
+    TWO_POOLS = "two_pools"
+    """The static K up to a load, and a second pool without speculation above."""
     NONE = "none"
 
 
@@ -43,8 +33,11 @@ class ScheduledLevel:
     concurrency: int
     k: int
     speedup: float
+    """Expected gain over no speculation."""
     over_static: float
     """Ratio of expected tokens/s to the best static K's."""
+    speedup_ci95: tuple[float, float] | None = None
+    over_static_ci95: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,25 +47,44 @@ class Schedule:
     ranges: BatchSchedule
     choice: Choice
     static_k: int
-    """The static K with the largest mean ln speed-up; 0 if none gains in the mean."""
+    """The static K whose gains, where it gains, are the largest in all; 0 if none gains anywhere."""
     levels: tuple[ScheduledLevel, ...]
     zero_measured: bool
     """False if K = 0 was taken for the baseline itself: vLLM's K = 0 costs more (6 to 22 % TPOT, vllm#49986)."""
     sentence: str
+    in_flight: BatchSchedule = ()
+    """`ranges` by requests in flight."""
+    pools: BatchSchedule = ()
+    """The static K and no speculation by requests per step: what two pools would serve."""
+    pools_in_flight: BatchSchedule = ()
+    static_levels: tuple[tuple[int, float], ...] = ()
+    """(concurrency, speed-up) of the static K."""
 
 
-def rungs(levels: Sequence[LevelFinding]) -> tuple[Rung, ...]:
-    """The valid levels of one profile as rungs; the standard error is taken back from the t interval."""
+def rungs(levels: Sequence[LevelFinding], objective: str = "throughput") -> tuple[Rung, ...]:
+    """The valid levels of one profile as rungs; the standard error is taken back from the t interval. `objective` is
+    `throughput` (output tokens/s) or `tpot`.
+    """
     found = []
     for level in levels:
-        if not level.valid or level.speedup is None:
+        value = level.tpot_speedup if objective == "tpot" else level.speedup
+        if not level.valid or value is None:
             continue
-        error = None
-        if level.speedup.ci95 is not None:
-            low, high = level.speedup.ci95
-            error = (math.log(high) - math.log(low)) / 2 / t_quantile(level.speedup.n - 1)
-        found.append(Rung(level.concurrency, math.log(level.speedup.value), error, level.batch))
+        found.append(Rung(level.concurrency, math.log(value.value), standard_error(value), level.batch, value.n))
     return tuple(found)
+
+
+def standard_error(value: Estimate) -> float | None:
+    """Of ln value; None where there is no interval."""
+    if value.ci95 is None:
+        return None
+    return (math.log(value.ci95[1]) - math.log(value.ci95[0])) / 2 / t_quantile(value.n - 1)
+
+
+def standard_error_of(values: Sequence[float]) -> tuple[float, float | None]:
+    """(mean, its standard error) of ln ratios; no error below n = 3."""
+    mean, sd = mean_and_sd(values)
+    return mean, sd / math.sqrt(len(values)) if sd is not None and len(values) >= MIN_N else None
 
 
 def make_schedule(
@@ -83,32 +95,37 @@ def make_schedule(
 ) -> Schedule | None:
     """The schedule, from measured levels by K; None if no level was measured for every K.
 
-    At each level the best K wins; within noise the smaller one. Between two levels with another K the edge stands where
-    their curves cross (linear in log2 of the concurrency), in requests per step of the K that ends there. `ladder` may
-    hold K = 0 (a constant schedule [[1, max, 0]], which prices vLLM's K = 0); without it K = 0 is the baseline.
-    `static` are the static servers where `ladder` holds constant schedules: the best static K is then one of those.
+    At each level the best K wins; within noise the smaller one. `ladder` may hold K = 0 (a constant schedule
+    [[1, max, 0]], which prices vLLM's K = 0); without it K = 0 is the baseline. `static` are the static servers where
+    `ladder` holds constant schedules: the best static K is then one of those.
     """
     shared = _shared_levels([*ladder.values(), *(static or {}).values()])
     if not shared:
         return None
     curves = {k: _curve(found, shared) for k, found in sorted(ladder.items())}
     zero_measured = 0 in curves
-    curves.setdefault(0, {level: Rung(level, 0.0, 0.0, None) for level in shared})
+    plain = {level: Rung(level, 0.0, 0.0, None) for level in shared}
+    curves.setdefault(0, plain)
     picks = {level: _pick({k: curve[level] for k, curve in curves.items()}) for level in shared}
     statics = {k: _curve(found, shared) for k, found in (static or ladder).items() if k > 0}
-    static_k, best_static = _best_static(statics, shared)
-    levels = tuple(
-        ScheduledLevel(
-            level,
-            picks[level],
-            math.exp(curves[picks[level]][level].log_speedup),
-            math.exp(curves[picks[level]][level].log_speedup - best_static[level].log_speedup),
-        )
-        for level in shared
+    static_k = _best_static(statics)
+    best = statics[static_k] if static_k else plain
+    made = ranges(picks, curves, max_num_seqs)
+    pools = _pools(best, plain, static_k, max_num_seqs)
+    choice = _choice(picks, curves, best)
+    levels = tuple(_level(curves[picks[level]][level], picks[level], best[level]) for level in shared)
+    return Schedule(
+        ranges=made.batches,
+        choice=choice,
+        static_k=static_k,
+        levels=levels,
+        zero_measured=zero_measured,
+        sentence=_sentence(choice, made.batches, pools.in_flight, static_k, levels),
+        in_flight=made.in_flight,
+        pools=pools.batches,
+        pools_in_flight=pools.in_flight,
+        static_levels=tuple((level, math.exp(rung.log_speedup)) for level, rung in sorted(best.items())),
     )
-    ranges = _ranges(picks, curves, max_num_seqs)
-    choice = _choice(picks, curves, best_static, static_k)
-    return Schedule(ranges, choice, static_k, levels, zero_measured, _sentence(choice, ranges, static_k, levels))
 
 
 def _shared_levels(ladders: Sequence[Sequence[Rung]]) -> list[int]:
@@ -137,70 +154,90 @@ def _tie(rung: Rung, best: Rung) -> float:
     return 0.0 if rung is best else noise(rung, best)
 
 
-def _best_static(statics: Mapping[int, Mapping[int, Rung]], levels: Sequence[int]) -> tuple[int, dict[int, Rung]]:
-    """The static K with the largest mean ln speed-up, and its curve; K = 0 (the baseline) if none is above 0."""
-    means = {k: math.fsum(curve[level].log_speedup for level in levels) / len(levels) for k, curve in statics.items()}
-    best = max(sorted(means), key=lambda k: means[k], default=0)
-    if not means or means[best] <= 0:
-        return 0, {level: Rung(level, 0.0, 0.0, None) for level in levels}
-    return best, dict(statics[best])
+def _best_static(statics: Mapping[int, Mapping[int, Rung]]) -> int:
+    """The K with the largest sum of ln speed-ups where it gains (a second pool can serve the rest); 0 if none gains."""
+    gains = {k: math.fsum(max(0.0, rung.log_speedup) for rung in curve.values()) for k, curve in statics.items()}
+    best = max(sorted(gains), key=lambda k: gains[k], default=0)
+    return best if gains and gains[best] > 0 else 0
 
 
-def _choice(
-    picks: Mapping[int, int], curves: Mapping[int, Mapping[int, Rung]], best_static: Mapping[int, Rung], static_k: int
-) -> Choice:
-    """A schedule only where it beats the best static K beyond noise at some level and loses to it nowhere."""
-    wins, loses = False, False
+def _pools(best: Mapping[int, Rung], plain: Mapping[int, Rung], static_k: int, max_num_seqs: int) -> Ranges:
+    if not static_k:
+        return Ranges(((1, max_num_seqs, 0),), ((1, max_num_seqs, 0),))
+    curves = {0: plain, static_k: best}
+    picks = {level: _pick({k: curve[level] for k, curve in curves.items()}) for level in plain}
+    # A router has no batch that hovers at an edge.
+    return ranges(picks, curves, max_num_seqs, clearance=False)
+
+
+def _choice(picks: Mapping[int, int], curves: Mapping[int, Mapping[int, Rung]], best: Mapping[int, Rung]) -> Choice:
+    """A schedule only where it beats the static K somewhere, no speculation somewhere, and loses to neither anywhere;
+    all beyond noise. Else two pools where the static K both gains and loses, the static K where it only gains.
+    """
+    over_static, over_none, loses, gains, costs = False, False, False, False, False
     for level, k in picks.items():
-        gain = curves[k][level].log_speedup - best_static[level].log_speedup
-        margin = noise(curves[k][level], best_static[level])
-        wins, loses = wins or gain > margin, loses or gain < -margin
-    if wins and not loses and len(set(picks.values())) > 1:
+        own, static = curves[k][level], best[level]
+        plain = Rung(level, 0.0, 0.0, None)
+        over_static |= own.log_speedup - static.log_speedup > noise(own, static)
+        over_none |= own.log_speedup > noise(own, plain)
+        loses |= any(own.log_speedup - other.log_speedup < -noise(own, other) for other in (static, plain))
+        gains |= static.log_speedup > noise(static, plain)
+        costs |= static.log_speedup < -noise(static, plain)
+    if len(set(picks.values())) > 1 and over_static and over_none and not loses:
         return Choice.SCHEDULE
-    return Choice.STATIC if static_k else Choice.NONE
+    if not gains:
+        return Choice.NONE
+    return Choice.TWO_POOLS if costs else Choice.STATIC
 
 
-def _ranges(picks: Mapping[int, int], curves: Mapping[int, Mapping[int, Rung]], max_num_seqs: int) -> BatchSchedule:
-    levels = sorted(picks)
-    found: list[tuple[int, int, int]] = []
-    first = 1
-    for low, high in itertools.pairwise(levels):
-        k, next_k = picks[low], picks[high]
-        if k == next_k:
-            continue
-        edge = _edge(curves[k], curves[next_k], low, high)
-        last = int(batch_at(_batches(curves, k, next_k), edge))
-        if last >= first:
-            found.append((first, last, k))
-            first = last + 1
-    found.append((first, max(max_num_seqs, first), picks[levels[-1]]))
-    return tuple(found)
+def _level(own: Rung, k: int, static: Rung) -> ScheduledLevel:
+    gain = own.log_speedup - static.log_speedup
+    both = None
+    if own.standard_error is not None and static.standard_error is not None:
+        both = math.hypot(own.standard_error, static.standard_error) if own is not static else 0.0
+    degrees = max(1, min(own.n, static.n) - 1)
+    return ScheduledLevel(
+        own.concurrency,
+        k,
+        math.exp(own.log_speedup),
+        math.exp(gain),
+        _interval(own.log_speedup, own.standard_error, degrees),
+        _interval(gain, both, degrees),
+    )
 
 
-def _edge(ours: Mapping[int, Rung], theirs: Mapping[int, Rung], low: int, high: int) -> int:
-    """The last concurrency for the K that ends here, from `low` to `high` − 1."""
-    at_low = ours[low].log_speedup - theirs[low].log_speedup
-    at_high = ours[high].log_speedup - theirs[high].log_speedup
-    # Ties go to the smaller K, so that the curves need not cross in between: then the middle.
-    share = at_low / (at_low - at_high) if at_low > 0 > at_high else 0.5
-    exact = low * math.exp(share * math.log(high / low))
-    return min(max(math.floor(exact + 1e-9), low), high - 1)
+def _interval(log_ratio: float, error: float | None, degrees: int) -> tuple[float, float] | None:
+    if error is None:
+        return None
+    half = t_quantile(degrees) * error
+    return math.exp(log_ratio - half), math.exp(log_ratio + half)
 
 
-def _batches(curves: Mapping[int, Mapping[int, Rung]], k: int, next_k: int) -> list[tuple[int, float | None]]:
-    """(concurrency, batch) of the K that ends at an edge; of its neighbour where it has none (K = 0 not measured)."""
-    own = [(rung.concurrency, rung.batch) for rung in curves[k].values()]
-    if any(batch is not None for _, batch in own):
-        return own
-    return [(rung.concurrency, rung.batch) for rung in curves[next_k].values()]
-
-
-def _sentence(choice: Choice, ranges: BatchSchedule, static_k: int, levels: Sequence[ScheduledLevel]) -> str:
+def _sentence(
+    choice: Choice, batches: BatchSchedule, pools: BatchSchedule, static_k: int, levels: Sequence[ScheduledLevel]
+) -> str:
     if choice is Choice.NONE:
-        return "No K gains beyond noise at any load in the mean: leave speculation out."
+        return "No K gains beyond noise at any load: leave speculation out."
     if choice is Choice.STATIC:
         return f"Static K = {static_k} is as good as any schedule of the measured K at these loads: keep it static."
+    if choice is Choice.TWO_POOLS:
+        parts = [f"{'K = ' + str(k) if k else 'no speculation'} {span(first, last, pools)}" for first, last, k in pools]
+        worst = min(levels, key=lambda level: level.over_static)
+        lost = (
+            f" One server with a schedule loses to that: {worst.over_static:.2f}x static K = {static_k} at "
+            f"{worst.concurrency}."
+            if worst.over_static < math.exp(-TIE)
+            else ""
+        )
+        return f"Two pools behind a router: {', '.join(parts)} in flight.{lost}"
     best = max(levels, key=lambda level: level.over_static)
-    text = ", ".join(f"K = {k} for {first} to {last}" for first, last, k in ranges)
+    text = ", ".join(f"K = {k} for {first} to {last}" for first, last, k in batches)
     against = f"static K = {static_k}" if static_k else "no speculation"
     return f"{text} requests per step: up to {best.over_static:.2f}x {against} (at {best.concurrency} in flight)."
+
+
+def span(first: int, last: int, of: BatchSchedule) -> str:
+    """`up to 64`, `from 65 on`, or `from 9 to 64`, by where the range stands among the others."""
+    if first == of[0][0]:
+        return f"up to {last}" if len(of) > 1 else "at every load"
+    return f"from {first} on" if last == of[-1][1] else f"from {first} to {last}"

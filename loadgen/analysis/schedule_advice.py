@@ -1,36 +1,107 @@
 """A schedule as a recommendation for the vLLM version at hand."""
 
-from loadgen.analysis.capability import OLD_SWITCH, TWO_POOLS, ability
+import itertools
+
+from loadgen.analysis.capability import OLD_SWITCH, SCHEDULE, TWO_POOLS, Ability, ability
 from loadgen.analysis.model import Recommendation
-from loadgen.analysis.recommendation import OFF, STATIC
 from loadgen.analysis.schedule import Choice, Schedule
+from loadgen.profiles.model import BatchSchedule
+
+OFF = "speculative-config"
+STATIC = "num_speculative_tokens"
 
 
 def recommend_schedule(
-    schedule: Schedule, *, method: str, version: str | None, data_parallel: int | None, holds_for: str
+    schedule: Schedule,
+    *,
+    method: str,
+    version: str | None,
+    data_parallel: int | None,
+    holds_for: str,
+    max_graph_size: int | None = None,
 ) -> Recommendation:
-    """The schedule, a static K, or no speculation; two pools where this version or method cannot obey a schedule.
+    """The schedule, a static K, two pools, or no speculation, as far as this version and method can obey.
 
     `verified` is None: only `loadgen verify` can say that.
     """
-    old = next((first for first, _, k in schedule.ranges if k == 0), None)
-    number = f"{OLD_SWITCH} would have been {old}." if old else f"{OLD_SWITCH} would have had no use here."
-    if schedule.choice is Choice.NONE:
-        return Recommendation(OFF, None, holds_for, None, f"{schedule.sentence} {number}")
-    if schedule.choice is Choice.STATIC:
-        losing = [level.concurrency for level in schedule.levels if level.speedup / level.over_static < 1.0]
-        pool = (
-            f" It costs at {', '.join(map(str, losing))} requests in flight: send such load to a server without it."
-            if losing
-            else ""
-        )
-        return Recommendation(STATIC, schedule.static_k, holds_for, None, f"{schedule.sentence}{pool} {number}")
     able = ability(method, version, data_parallel)
+    choice = feasible(schedule, able)
+    if choice is Choice.NONE:
+        why = f"No K gains beyond noise at any load: leave speculation out. {old_number(((1, 1, 0),))}"
+        return Recommendation(OFF, None, holds_for, None, why)
+    if choice is Choice.STATIC:
+        told = schedule.sentence if schedule.choice is Choice.STATIC else _best_static(schedule)
+        return Recommendation(STATIC, schedule.static_k, holds_for, None, f"{told} {old_number(((1, 1, 1),))}")
+    if choice is Choice.TWO_POOLS:
+        told = schedule.sentence if schedule.choice is Choice.TWO_POOLS else _pools(schedule)
+        reason = "" if schedule.choice is Choice.TWO_POOLS and able.setting == SCHEDULE else f" {able.reason}"
+        warning = graph_warning(schedule, schedule.pools_in_flight, max_graph_size)
+        value = _pool_value(schedule, able)
+        setting = able.setting if able.setting != SCHEDULE else TWO_POOLS
+        why = f"{told} {old_number(schedule.pools)}{reason}{warning}"
+        return Recommendation(setting, value, holds_for, None, why)
     edges = [list(entry) for entry in schedule.ranges]
-    value: object = {"edges": edges} if able.setting == TWO_POOLS else edges
     tax = (
         ""
-        if schedule.zero_measured or old is None
+        if schedule.zero_measured or all(k for _, _, k in schedule.ranges)
         else " K = 0 was taken for the baseline; vLLM's own K = 0 costs more (vllm#49986)."
     )
-    return Recommendation(able.setting, value, holds_for, None, f"{schedule.sentence} {number} {able.reason}{tax}")
+    warning = graph_warning(schedule, schedule.in_flight, max_graph_size)
+    why = f"{schedule.sentence} {old_number(schedule.ranges)} {able.reason}{tax}{warning}"
+    return Recommendation(SCHEDULE, edges, holds_for, None, why)
+
+
+def feasible(schedule: Schedule, able: Ability) -> Choice:
+    """The schedule's choice, or the next best where this server cannot obey a schedule: two pools if the static K loses
+    at some load, else that K everywhere.
+    """
+    if schedule.choice is not Choice.SCHEDULE or able.setting == SCHEDULE:
+        return schedule.choice
+    if len(schedule.pools) > 1:
+        return Choice.TWO_POOLS
+    return Choice.STATIC if schedule.static_k else Choice.NONE
+
+
+def old_number(ranges: BatchSchedule) -> str:
+    """Which `disable_by_batch_size` it would have been; users know the question by that name."""
+    off = next((first for first, _, k in ranges if k == 0), None)
+    if off is None:
+        return f"{OLD_SWITCH} would have had no use here."
+    if any(k > 0 and first > off for first, _, k in ranges):
+        return f"{OLD_SWITCH} could not say this: speculation pays again above {off}."
+    return f"{OLD_SWITCH} would have been {off}."
+
+
+def graph_warning(schedule: Schedule, in_flight: BatchSchedule, limit: int | None) -> str:
+    """A warning where K falls just where batch × (1 + K) passes the largest captured graph: that drop may be an
+    artefact (seen on an H200 at 4 x 128 of 512).
+    """
+    if limit is None:
+        return ""
+    tested = [level.concurrency for level in schedule.levels]
+    for (_, last, k), (_, _, next_k) in itertools.pairwise(in_flight):
+        low = max((level for level in tested if level <= last), default=last)
+        high = min((level for level in tested if level > last), default=last)
+        if next_k < k and low * (1 + k) < limit <= high * (1 + k):
+            return (
+                f" Between {low} and {high} the batch times {1 + k} passes the CUDA graph capture limit of {limit} "
+                f"tokens: raise max_cudagraph_capture_size above {high * (1 + k)} and measure again before lowering K."
+            )
+    return ""
+
+
+def _pool_value(schedule: Schedule, able: Ability) -> object:
+    if able.setting == OLD_SWITCH:
+        return next((first for first, _, k in schedule.pools if k == 0), None)
+    return {"num_speculative_tokens": schedule.static_k, "edges": [list(entry) for entry in schedule.pools]}
+
+
+def _best_static(schedule: Schedule) -> str:
+    return f"Static K = {schedule.static_k} gains at every load that was tested."
+
+
+def _pools(schedule: Schedule) -> str:
+    last = schedule.pools_in_flight[0][1]
+    k = schedule.pools_in_flight[0][2]
+    side = f"K = {k} pays up to {last} requests in flight" if k else f"speculation pays above {last} requests in flight"
+    return f"{side} (static K = {schedule.static_k})."

@@ -6,8 +6,9 @@ import pytest
 
 from loadgen.analysis.batchmap import batch_at
 from loadgen.analysis.findings import analyse
-from loadgen.analysis.schedule import Choice, Rung, Schedule, make_schedule, rungs
+from loadgen.analysis.schedule import Choice, Schedule, make_schedule, rungs
 from loadgen.analysis.schedule_advice import recommend_schedule
+from loadgen.analysis.schedule_edges import Rung
 from loadgen.profiles.schedule import parse_schedule, schedule_lookup
 
 LEVELS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -71,14 +72,17 @@ def test_nothing_gains_is_no_speculation() -> None:
     assert (found.ranges, found.choice) == (((1, 256, 0),), Choice.NONE)
 
 
-def test_h200_dynamic_mode_loses_to_the_static_k() -> None:
+def test_h200_dynamic_mode_loses_to_two_pools() -> None:
     constant = {3: curve(H200_DYNAMIC), 0: curve(dict.fromkeys(LEVELS, 0.8))}
     found = make_schedule(constant, max_num_seqs=256, static={3: curve(H200_K3), 1: curve(H200_K1)})
     assert found is not None
-    assert (found.choice, found.static_k, found.zero_measured) == (Choice.STATIC, 3, True)
+    assert (found.choice, found.static_k, found.zero_measured) == (Choice.TWO_POOLS, 3, True)
+    assert found.pools_in_flight == ((1, 72, 3), (73, 256, 0))
     advice = recommend_schedule(found, method="draft_model", version="0.26.0", data_parallel=1, holds_for="h200")
-    assert (advice.setting, advice.value) == ("num_speculative_tokens", 3)
-    assert "It costs at 128 requests in flight" in advice.why
+    assert advice.setting == "two_pools"
+    assert advice.value == {"num_speculative_tokens": 3, "edges": [[1, 72, 3], [73, 256, 0]]}
+    assert "disable_by_batch_size would have been 73" in advice.why
+    assert "One server with a schedule loses to that" in advice.why
 
 
 def test_levels_that_one_k_lacks_are_left_out() -> None:

@@ -1,0 +1,97 @@
+"""Several K of one method in one run: which profile is which rung, and the schedule that follows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadgen.analysis.model import ConditionFinding, ProfileFinding
+from loadgen.analysis.schedule import Schedule, make_schedule, rungs
+from loadgen.analysis.schedule_edges import Rung
+from loadgen.store.model import Condition, Manifest
+
+SETTING = "ladder"
+"""Key of the manifest's settings that holds the rungs."""
+
+
+@dataclass(frozen=True)
+class LadderArm:
+    """What one profile of a ladder is."""
+
+    of: str
+    """The profile that it was derived from."""
+    k: int
+    constant_schedule: bool = False
+    """Measured under [[1, max, K]], which prices PIECEWISE graphs and K = 0; else a static server."""
+
+
+@dataclass(frozen=True)
+class LadderFinding:
+    """One method's ladder under one condition."""
+
+    condition: Condition
+    of: str
+    method: str
+    arms: Mapping[str, LadderArm]
+    schedule: Schedule
+    """From the constant schedules where they were measured, else from the static servers."""
+    by_static: Schedule
+    """From the static servers alone: which K each load wants, without what a schedule costs."""
+    objective: str = "throughput"
+
+    @property
+    def costs_measured(self) -> bool:
+        """True if the schedule was made from constant schedules, not from static servers."""
+        return any(arm.constant_schedule for arm in self.arms.values())
+
+
+def ladder_of(manifest: Manifest) -> dict[str, LadderArm]:
+    """Profile name → its rung; empty for a run without a ladder."""
+    stored = manifest.settings.get(SETTING, {})
+    if not isinstance(stored, Mapping):
+        return {}
+    return {str(name): _arm(facts) for name, facts in stored.items() if isinstance(facts, Mapping)}
+
+
+def _arm(facts: Mapping[str, Any]) -> LadderArm:
+    return LadderArm(str(facts["of"]), int(facts["k"]), bool(facts.get("constant_schedule", False)))
+
+
+def ladder_findings(
+    conditions: Sequence[ConditionFinding],
+    ladder: Mapping[str, LadderArm],
+    *,
+    max_num_seqs: int,
+    objective: str = "throughput",
+) -> tuple[LadderFinding, ...]:
+    """The schedule of each method under each condition; one whose rungs share no level is left out."""
+    found = []
+    for condition in conditions:
+        for of in dict.fromkeys(arm.of for arm in ladder.values()):
+            profiles = [p for p in condition.profiles if p.profile in ladder and ladder[p.profile].of == of]
+            one = _finding(condition.condition, of, profiles, ladder, max_num_seqs, objective)
+            if one is not None:
+                found.append(one)
+    return tuple(found)
+
+
+def _finding(
+    condition: Condition,
+    of: str,
+    profiles: Sequence[ProfileFinding],
+    ladder: Mapping[str, LadderArm],
+    max_num_seqs: int,
+    objective: str,
+) -> LadderFinding | None:
+    static: dict[int, tuple[Rung, ...]] = {}
+    constant: dict[int, tuple[Rung, ...]] = {}
+    for profile in profiles:
+        arm = ladder[profile.profile]
+        (constant if arm.constant_schedule else static)[arm.k] = rungs(profile.levels, objective)
+    if not static:
+        return None
+    by_static = make_schedule(static, max_num_seqs=max_num_seqs)
+    schedule = make_schedule(constant, max_num_seqs=max_num_seqs, static=static) if constant else by_static
+    if schedule is None or by_static is None:
+        return None
+    arms = {profile.profile: ladder[profile.profile] for profile in profiles}
+    return LadderFinding(condition, of, profiles[0].method, arms, schedule, by_static, objective)

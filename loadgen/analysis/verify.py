@@ -1,0 +1,151 @@
+"""Does the advice hold? Non-inferiority with a stated margin, at every load (docs/method.md, part 8)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import stats
+
+from loadgen.analysis.breakeven import MAX_REPEATS
+from loadgen.analysis.moderation import Spread, moderated
+from loadgen.analysis.verify_model import Comparison, Verdict
+from loadgen.analysis.verify_samples import Sample
+
+ALPHA = 0.05
+LEAST_MARGIN = 0.02
+MOST_MARGIN = 0.10
+"""Noise beyond it is answered with more repeats, not with a wider claim."""
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class _Tested:
+    sample: Sample
+    error: float | None
+    degrees: float
+    p_not_worse: float | None
+    p_worse: float | None
+
+
+def compare(found: Sequence[Sample], margin: float) -> tuple[Comparison, ...]:
+    """Each sample's verdict.
+
+    not worse: a one-sided t test at 5 % rejects "worse by more than the margin". The claim as a whole is the
+    intersection of these, so that no correction is due (intersection-union test, Berger 1982). worse: the opposite test
+    rejects after Holm's step-down over all comparisons, so that even one false "worse" has a chance below 5 %.
+    """
+    bound = math.log1p(margin)
+    tested = [_test(sample, spread, bound) for sample, spread in zip(found, _spreads(found), strict=True)]
+    worse = _holm([one.p_worse for one in tested])
+    return tuple(_comparison(one, bound, is_worse=bad) for one, bad in zip(tested, worse, strict=True))
+
+
+def overall(comparisons: Sequence[Comparison]) -> Verdict:
+    """holds: no worse than anything anywhere; does not hold: surely worse than something somewhere; else open."""
+    verdicts = {comparison.verdict for comparison in comparisons}
+    if Verdict.FAILS in verdicts:
+        return Verdict.FAILS
+    return Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN
+
+
+def attainable_margin(spreads: Sequence[tuple[float, int]], repeats: int) -> float:
+    """The smallest margin that a true tie passes with 80 % power, from (standard deviation, degrees of freedom) of
+    earlier cells' ln ratios and the repeats to come; between 2 and 10 %.
+
+    (t.95 + t.80) · s / √n, with the pooled s and its degrees of freedom.
+    """
+    degrees = sum(own for _, own in spreads)
+    if not degrees:
+        return MOST_MARGIN / 2
+    pooled = math.sqrt(math.fsum(own * sd**2 for sd, own in spreads) / degrees)
+    factor = float(stats.t.ppf(1 - ALPHA, degrees) + stats.t.ppf(POWER, degrees))
+    wanted = math.expm1(factor * pooled / math.sqrt(max(repeats, 1)))
+    return min(max(wanted, LEAST_MARGIN), MOST_MARGIN)
+
+
+def _spreads(found: Sequence[Sample]) -> list[Spread | None]:
+    """Variances that learn from the other loads of the same two servers; an open loop keeps its own."""
+    result: list[Spread | None] = [
+        Spread(sample.concurrency, sample.sd**2, len(sample.values) - 1) if sample.sd is not None else None
+        for sample in found
+    ]
+    groups: dict[frozenset[object], list[int]] = {}
+    for index, sample in enumerate(found):
+        if sample.closed and result[index] is not None:
+            groups.setdefault(frozenset((sample.claimed, sample.other)), []).append(index)
+    for indices in groups.values():
+        drawn = moderated([spread for index in indices if (spread := result[index]) is not None])
+        for index, spread in zip(indices, drawn, strict=True):
+            result[index] = spread
+    return result
+
+
+def _test(sample: Sample, spread: Spread | None, bound: float) -> _Tested:
+    if spread is None:
+        return _Tested(sample, None, 0.0, None, None)
+    error = math.sqrt(spread.variance / len(sample.values))
+    if error == 0:
+        worse = sample.mean < -bound
+        return _Tested(sample, 0.0, spread.degrees, 1.0 if worse else 0.0, 0.0 if worse else 1.0)
+    t = (sample.mean + bound) / error
+    return _Tested(
+        sample, error, spread.degrees, float(stats.t.sf(t, spread.degrees)), float(stats.t.cdf(t, spread.degrees))
+    )
+
+
+def _holm(values: Sequence[float | None]) -> list[bool]:
+    """Which hypotheses Holm's step-down rejects at 5 %; None is never rejected."""
+    ranked = sorted((p, index) for index, p in enumerate(values) if p is not None)
+    rejected = [False] * len(values)
+    for place, (p, index) in enumerate(ranked):
+        if p > ALPHA / (len(ranked) - place):
+            break
+        rejected[index] = True
+    return rejected
+
+
+def _comparison(one: _Tested, bound: float, *, is_worse: bool) -> Comparison:
+    sample = one.sample
+    not_worse = one.p_not_worse is not None and one.p_not_worse <= ALPHA
+    verdict = Verdict.FAILS if is_worse else Verdict.HOLDS if not_worse else Verdict.OPEN
+    interval = None
+    if one.error is not None:
+        half = float(stats.t.ppf(1 - ALPHA, one.degrees)) * one.error
+        interval = (math.exp(sample.mean - half), math.exp(sample.mean + half))
+    more = _more_repeats(one, bound) if verdict is Verdict.OPEN else None
+    return Comparison(
+        place=sample.place,
+        concurrency=sample.concurrency,
+        claimed=sample.claimed,
+        other=sample.other,
+        ratio=math.exp(sample.mean),
+        n=len(sample.values),
+        ci90=interval,
+        p_not_worse=one.p_not_worse,
+        p_worse=one.p_worse,
+        verdict=verdict,
+        standing=_standing(verdict, interval, bound),
+        more_repeats=more,
+        more_s=more * sample.seconds if more is not None else None,
+    )
+
+
+def _standing(verdict: Verdict, interval: tuple[float, float] | None, bound: float) -> str:
+    if verdict is not Verdict.HOLDS or interval is None:
+        return "worse" if verdict is Verdict.FAILS else "open"
+    if interval[0] > 1.0:
+        return "better"
+    return "equal" if math.log(interval[1]) < bound else "no worse"
+
+
+def _more_repeats(one: _Tested, bound: float) -> int | None:
+    """Repeats beyond those there are until one of the two tests rejects, if mean and spread stay; None beyond 30."""
+    sample, have = one.sample, len(one.sample.values)
+    sd = one.error * math.sqrt(have) if one.error is not None else None
+    if sd is None:
+        return max(1, 3 - have)
+    for n in range(have + 1, MAX_REPEATS + 1):
+        degrees = max(one.degrees, n - 1)
+        if float(stats.t.ppf(1 - ALPHA, degrees)) * sd / math.sqrt(n) < abs(sample.mean + bound):
+            return n - have
+    return None

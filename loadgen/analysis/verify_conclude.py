@@ -1,0 +1,102 @@
+"""The whole verification from the cells that were measured for it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadgen.analysis.pairs import pair_cells, sessions_of
+from loadgen.analysis.ratios import MIN_N
+from loadgen.analysis.schedule import Choice
+from loadgen.analysis.verify import compare, overall
+from loadgen.analysis.verify_claim import other_claims
+from loadgen.analysis.verify_effective import overrides, schedule_ignored
+from loadgen.analysis.verify_model import Claim, Role, Verdict, Verification
+from loadgen.analysis.verify_open import OpenRun, open_samples
+from loadgen.analysis.verify_samples import ratios, samples
+from loadgen.analysis.verify_words import advice_words, more_seconds, schedule_words, sentence
+from loadgen.store.model import CellResult, Manifest, ServerFacts
+
+
+def verify(
+    claim: Claim,
+    manifest: Manifest,
+    cells: Sequence[CellResult],
+    servers: Sequence[ServerFacts] = (),
+    open_runs: Sequence[OpenRun] = (),
+    *,
+    margin: float,
+    margin_reason: str = "as asked",
+) -> Verification:
+    """The verdict on the claim, with what to do instead where it does not hold."""
+    found = (*samples(claim, manifest, cells), *open_samples(claim, open_runs))
+    comparisons = compare(found, margin)
+    verdict = overall(comparisons) if comparisons else Verdict.OPEN
+    ignored = schedule_ignored(claim, servers, cells)
+    instead = _instead(claim, manifest, cells, margin) if verdict is Verdict.FAILS else ""
+    told = sentence(claim, verdict, margin, comparisons, instead)
+    if ignored and claim.choice is Choice.SCHEDULE:
+        verdict = Verdict.FAILS
+        told = f"{told}; but {ignored}"
+    unresolved = [one for one in comparisons if one.verdict is Verdict.OPEN]
+    return Verification(
+        verdict=verdict,
+        claim=claim,
+        margin=margin,
+        margin_reason=margin_reason,
+        comparisons=comparisons,
+        sentence=told + ".",
+        instead=instead,
+        schedule_note=_schedule_note(claim, manifest, cells, margin),
+        more_s=more_seconds(unresolved) if verdict is Verdict.OPEN else None,
+        overrides=(*overrides(claim, servers), *((ignored,) if ignored else ())),
+        notes=_notes(claim, manifest, cells, comparisons_n=min((one.n for one in comparisons), default=0)),
+        indicative=manifest.quick or any(one.n < MIN_N for one in comparisons),
+        seed=manifest.seed,
+        created_at=manifest.created_at,
+        levels=tuple(sorted({cell.key.level for cell in cells})),
+    )
+
+
+def _instead(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], margin: float) -> str:
+    """The simplest other claim that these figures do not speak against, else the one with the smallest worst loss."""
+    end = max((last for _, last, _ in (*claim.in_flight, *claim.schedule)), default=1)
+    table = ratios(claim, manifest, cells)
+    static_gain = {level: v for (one, other, level), v in table.items() if (one, other) == (Role.STATIC, Role.NONE)}
+    scored = [
+        (min((one.mean for one in samples(other, manifest, cells)), default=-math.inf), other)
+        for other in other_claims(claim, static_gain, end)
+    ]
+    if not scored:
+        return ""
+    sound = [other for worst, other in scored if worst >= -math.log1p(margin)]
+    best = sound[0] if sound else max(scored, key=lambda pair: pair[0])[1]
+    return f"{advice_words(best)} instead"
+
+
+def _schedule_note(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], margin: float) -> str:
+    """How the schedule did where it was measured and something else is claimed."""
+    if claim.choice is Choice.SCHEDULE or Role.SCHEDULE not in claim.arms:
+        return ""
+    rival = replace(claim, choice=Choice.SCHEDULE)
+    compared = compare(samples(rival, manifest, cells), margin)
+    if not compared:
+        return ""
+    told = sentence(rival, overall(compared), margin, compared, "")
+    return f"One server with a schedule: {told}."
+
+
+def _notes(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], *, comparisons_n: int) -> tuple[str, ...]:
+    notes = []
+    pairings = pair_cells(cells, claim.arms[Role.NONE]) if Role.NONE in claim.arms else ()
+    starts = max((sessions_of(pairing.pairs) for pairing in pairings), default=0)
+    if starts < MIN_N:
+        notes.append(f"within one start of each server: {starts or 'no'} session was measured (--sessions {MIN_N})")
+    if claim.choice is Choice.TWO_POOLS:
+        notes.append("two pools have no edge that one server crosses, so that no open loop was run")
+    elif not claim.edges:
+        notes.append("there is no edge to cross, so that no open loop was run")
+    if comparisons_n and comparisons_n < MIN_N:
+        notes.append(f"indicative: {comparisons_n} repeats")
+    if claim.choice is Choice.SCHEDULE:
+        notes.append(f"schedule in requests per step: {schedule_words(claim.schedule)}")
+    return tuple(notes)

@@ -1,0 +1,105 @@
+"""What `loadgen verify` tests and what it finds, as plain facts that go to disk and into every report."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from loadgen.analysis.schedule import Choice
+from loadgen.profiles.model import BatchSchedule
+from loadgen.store.model import Condition
+
+
+class Verdict(StrEnum):
+    """What a re-measurement says of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does_not_hold"
+    OPEN = "not_resolved"
+
+
+class Role(StrEnum):
+    """What a server of a verification stands for."""
+
+    NONE = "none"
+    STATIC = "static"
+    SCHEDULE = "schedule"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is put to the test: at every load the claimed server is no worse than any other one measured."""
+
+    choice: Choice
+    profile: str
+    condition: Condition
+    static_k: int
+    schedule: BatchSchedule
+    """In requests per step, for the server with the schedule."""
+    in_flight: BatchSchedule
+    """By requests in flight: the K that is claimed best; for two pools it says which pool serves."""
+    edges: tuple[int, ...]
+    """Requests in flight at the schedule's edges."""
+    arms: dict[Role, str]
+    """Which profile of the verification plays which role."""
+    objective: str = "throughput"
+    setting: str = ""
+    value: object = None
+
+    def role_at(self, concurrency: int) -> Role:
+        """The server that is claimed to be best at this load."""
+        if self.choice is Choice.SCHEDULE:
+            return Role.SCHEDULE
+        if self.choice is Choice.TWO_POOLS:
+            k = next((k for _, last, k in self.in_flight if concurrency <= last), self.in_flight[-1][2])
+            return Role.STATIC if k else Role.NONE
+        return Role.STATIC if self.choice is Choice.STATIC else Role.NONE
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The claimed server beside one other, at one load."""
+
+    place: str
+    """`8`, or `open loop across 12`."""
+    concurrency: int
+    claimed: Role
+    other: Role
+    ratio: float
+    """Above 1: the claimed one is better. By output tokens/s, or by TPOT in the open loop."""
+    n: int
+    ci90: tuple[float, float] | None
+    """90 %: its lower end against the margin is the one-sided 5 % test."""
+    p_not_worse: float | None
+    """Of "worse by more than the margin", one-sided."""
+    p_worse: float | None
+    """Of "not worse by more than the margin", one-sided; Holm over all comparisons decides."""
+    verdict: Verdict
+    standing: str
+    """`better`, `equal` (within the margin both ways), `no worse`, `worse`, `open`."""
+    more_repeats: int | None = None
+    more_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The whole re-measurement."""
+
+    verdict: Verdict
+    claim: Claim
+    margin: float
+    """As a ratio: 0.02 is 2 %."""
+    margin_reason: str
+    comparisons: tuple[Comparison, ...]
+    sentence: str
+    instead: str = ""
+    """What to do where the claim does not hold."""
+    schedule_note: str = ""
+    """How a schedule did that was measured and not claimed."""
+    more_s: float | None = None
+    """Seconds of measuring that would resolve it, where that is possible."""
+    overrides: tuple[str, ...] = ()
+    """What vLLM changed of what was asked, and how that was seen."""
+    notes: tuple[str, ...] = ()
+    indicative: bool = False
+    seed: int = 0
+    created_at: str = ""
+    levels: tuple[int, ...] = field(default=())

@@ -1,0 +1,101 @@
+"""A verification in words."""
+
+from collections.abc import Sequence
+
+from loadgen.analysis.schedule import Choice, span
+from loadgen.analysis.verify_model import Claim, Comparison, Role, Verdict
+from loadgen.profiles.model import BatchSchedule
+
+
+def claim_words(claim: Claim) -> str:
+    """What is claimed, as a noun phrase."""
+    if claim.choice is Choice.SCHEDULE:
+        return f"the schedule {schedule_words(claim.schedule)}"
+    if claim.choice is Choice.STATIC:
+        return f"static K = {claim.static_k} at every load"
+    if claim.choice is Choice.NONE:
+        return "no speculation at any load"
+    return pool_words(claim)
+
+
+def advice_words(claim: Claim) -> str:
+    """What to do, if this claim is the best one."""
+    if claim.choice is Choice.SCHEDULE:
+        return f"use the schedule {schedule_words(claim.schedule)}"
+    if claim.choice is Choice.STATIC:
+        return f"use static K = {claim.static_k}"
+    if claim.choice is Choice.NONE:
+        return "leave speculation out"
+    return f"use {pool_words(claim)}"
+
+
+def pool_words(claim: Claim) -> str:
+    """`static K = 3 up to 64 requests in flight and a second pool without speculation from 65 on`."""
+    parts = []
+    for index, (first, last, k) in enumerate(claim.in_flight):
+        unit = " requests in flight" if index == 0 else ""
+        where = f"{span(first, last, claim.in_flight)}{unit}"
+        name = f"static K = {claim.static_k} {where}" if k else f"a pool without speculation {where}"
+        parts.append(name.replace("a pool", "a second pool") if index else name)
+    return " and ".join(parts)
+
+
+def schedule_words(schedule: BatchSchedule) -> str:
+    """`[[1,8,4],[9,256,0]]`."""
+    return "[" + ",".join(f"[{first},{last},{k}]" for first, last, k in schedule) + "]"
+
+
+def role_words(claim: Claim, role: Role) -> str:
+    """How a server is called beside another one."""
+    return {
+        Role.NONE: "no speculation",
+        Role.STATIC: f"static K = {claim.static_k}",
+        Role.SCHEDULE: "the schedule",
+    }[role]
+
+
+def sentence(claim: Claim, verdict: Verdict, margin: float, found: Sequence[Comparison], instead: str) -> str:
+    """The verdict in one sentence: where, by how much, what to do instead."""
+    what = claim_words(claim)
+    within = f"within {100 * margin:.1f} %"
+    if verdict is Verdict.HOLDS:
+        least = min(found, key=lambda one: one.ratio)
+        places = list(dict.fromkeys(one.place for one in found))
+        return (
+            f"{what} holds: re-measured at {len(places)} loads, nowhere worse than any other server {within} (least "
+            f"{least.ratio:.2f}x {role_words(claim, least.other)} at {least.place})"
+        )
+    if verdict is Verdict.FAILS:
+        bad = [one for one in found if one.verdict is Verdict.FAILS]
+        worst = min(bad, key=lambda one: one.ratio)
+        lost = ", ".join(dict.fromkeys(one.place for one in bad))
+        bounds = f" (90 % CI {worst.ci90[0]:.2f} to {worst.ci90[1]:.2f})" if worst.ci90 else ""
+        told = (
+            f"{what} does not hold: worse at {lost}, at worst {worst.ratio:.2f}x "
+            f"{role_words(claim, worst.other)}{bounds} at {worst.place}"
+        )
+        return f"{told}; {instead}" if instead else told
+    open_at = [one for one in found if one.verdict is Verdict.OPEN]
+    unsure = ", ".join(dict.fromkeys(one.place for one in open_at)) or "any load"
+    return f"{what} is not resolved at {unsure} {within}{_time(open_at)}"
+
+
+def _time(open_at: Sequence[Comparison]) -> str:
+    beyond = list(dict.fromkeys(one.place for one in open_at if one.more_repeats is None))
+    known = [one for one in open_at if one.more_repeats]
+    repeats = max((one.more_repeats or 0 for one in known), default=0)
+    seconds = more_seconds(known)
+    told = f": {repeats} more repeats would (about {seconds:.0f} s of measuring)" if repeats and seconds else ""
+    if beyond:
+        told += f"; at {', '.join(beyond)} it lies at the margin itself: choose a wider one with --margin"
+    return told
+
+
+def more_seconds(open_at: Sequence[Comparison]) -> float | None:
+    """Seconds of measuring until all are resolved, each load counted once; None if one cannot be."""
+    if any(one.more_s is None for one in open_at):
+        return None
+    by_place: dict[str, float] = {}
+    for one in open_at:
+        by_place[one.place] = max(by_place.get(one.place, 0.0), one.more_s or 0.0)
+    return sum(by_place.values()) if by_place else None
