@@ -38,7 +38,7 @@ def test_hostile_text_is_written_as_utf8(
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"Cannot write .*; free space or give another folder\."):
+    with pytest.raises(UsageError, match=r"cannot be written .*; free some space, or choose another folder\."):
         write_whole(tmp_path / "missing" / "x.txt", b"x")
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-
-import pytest
+from itertools import islice
 
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.model import BreakEven, BreakEvenStatus
@@ -26,7 +25,7 @@ from loadgen.workloads.registry import get_workload
 LEVELS = (1, 4, 8, 16, 32)
 SEEDS = 20
 REPEATS = 3
-PROMPTS = 1500
+PROMPTS = 700
 TRUE_CROSSING = {"code-edit": 10.5, "chat": None}
 """From `loadgen simulate --truth`; tests/simulator/test_truth.py holds the default preset to it."""
 
@@ -159,7 +158,6 @@ def test_chat_never_pays_by_the_run_as_by_the_truth() -> None:
     assert found.count(BreakEvenStatus.NEVER_PAYS) >= SEEDS - 3, found
 
 
-@pytest.mark.parametrize("seed", [3])
-def test_a_seed_gives_the_same_cells_again(seed: int) -> None:
-    first, again = ([c.output_tokens_per_s for c in Bench("chat").cells(seed)][:12] for _ in range(2))
+def test_a_seed_gives_the_same_cells_again() -> None:
+    first, again = ([c.output_tokens_per_s for c in islice(Bench("chat").cells(3), 6)] for _ in range(2))
     assert first == again
