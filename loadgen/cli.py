@@ -9,6 +9,7 @@ import typer
 from loadgen import __version__
 from loadgen.commands import (
     analyse,
+    check,
     exporter,
     inspect_metrics,
     inspect_stream,
@@ -50,6 +51,7 @@ register(app, "plan", plan.command)
 register(app, "analyse", analyse.command)
 register(app, "runs", runs.command)
 register(app, "simulate", simulate.command)
+register(app, "check", check.command)
 register(app, "exporter", exporter.command)
 register(app, "serve", serve.command)
 register(inspect, "stream", inspect_stream.command)
