@@ -13,7 +13,7 @@ from loadgen.analysis.lossless_model import Drafted, Place, PlaceFinding, Qualit
 
 MARGIN = 0.1
 """Total variation distance that is still called the same quality at one place."""
-ALPHA = 0.025
+ALPHA = 0.01
 NEGLIGIBLE_TV = 0.01
 """Rounding of logits by 0.02 to 0.04 nat moves about so much; a sure difference below it is not called one."""
 FIRST_LOOK = 499
@@ -119,7 +119,9 @@ def _verdict(
             f"{worst.tv:.0%} of its tokens at position {worst.position} are other ones "
             f"(p = {worst.p_holm:.1g} after Holm){why}"
         )
-    untested = not_tested_because(drafted) if found else "no place with an accepted draft was found in the answers"
+    untested = not_tested_because(drafted)
+    if untested is None and not found:
+        untested = "no draft was accepted in the greedy answers, so there is no place to sample at"
     if untested:
         return Quality.NOT_TESTED, untested
     widest = max(found, key=lambda place: place.tv_upper95)

@@ -151,10 +151,9 @@ async def _run(job: _Job) -> tuple[LosslessFinding, dict[str, Any]]:
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     servers = EngineServers(job.engine, start_requests(job.experiment, job.asked.sweep, job.folder), job.listener)
     try:
+        await servers.start_together()
         await servers.use(job.plan.against)
         first, second = await _prompts(job, servers)
-        if job.engine.can_run_together:
-            await servers.use(job.plan.profile)
         plan = replace(job.plan, kind=job.asked.dtype or _kind(job.experiment, servers))
         run = LosslessRun(plan, servers, lambda text: job.listener(Notice(text)), lambda n, f: _keep(job.folder, n, f))
         finding = await run.run(first, second)

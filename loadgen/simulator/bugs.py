@@ -22,7 +22,7 @@ KINDS = {
     "bonus-shift": "the token after a fully accepted draft comes from the position before (in a share N of cases, 1)",
     "accept-wrong": "a draft token that does not match is accepted with probability N (0.1)",
     "draft-temperature": "at temperatures above 0, drafted positions are sampled at temperature N (0.3)",
-    "no-residual": "at temperatures above 0, a rejected draft is redrawn from the whole distribution",
+    "no-residual": "at temperatures above 0, a rejected n-gram draft is redrawn from the whole distribution",
 }
 _DEFAULTS = {"bonus-shift": 1.0, "accept-wrong": 0.1, "draft-temperature": 0.3, "no-residual": 1.0}
 

@@ -11,7 +11,7 @@ import msgspec
 
 from loadgen.analysis.lossless_model import Drafted
 from loadgen.errors import ServerError
-from loadgen.load.client import make_client
+from loadgen.load.client import TransportFactory, make_client
 from loadgen.load.sse import SseDecoder
 from loadgen.load.target import Target
 from loadgen.metrics.delta import delta
@@ -87,10 +87,10 @@ async def answer_all(server: LosslessServer, asks: Sequence[Ask], concurrency: i
 class HttpServer:
     """A vLLM-compatible server over HTTP."""
 
-    def __init__(self, url: str, model: str) -> None:
+    def __init__(self, url: str, model: str, transport_factory: TransportFactory | None = None) -> None:
         self._url = url
         self._model = model
-        self._client = make_client(Target(url=url, model=model))
+        self._client = make_client(Target(url=url, model=model), transport_factory)
         self._metrics = MetricsClient(url)
         self._before: Snapshot | None = None
 

@@ -1,7 +1,8 @@
 """The two servers of a same-quality test, both up or by turns."""
 
+import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
 from loadgen.sweep.events import Listener, ServerProgress
@@ -29,6 +30,13 @@ class EngineServers:
             self._up[name] = HttpServer(ready.url, ready.model)
         return self._up[name]
 
+    async def start_together(self) -> None:
+        """All servers are up, started at the same time; nothing happens where they cannot be up together."""
+        if self.engine.can_run_together:
+            async with _first_fault(), asyncio.TaskGroup() as group:
+                for name in self._starts:
+                    group.create_task(self.use(name))
+
     async def stop(self) -> None:
         """No server is up."""
         for name in tuple(self._up):
@@ -38,3 +46,12 @@ class EngineServers:
 
     def _on_engine(self, event: EngineEvent) -> None:
         self._listener(ServerProgress(event))
+
+
+@contextlib.asynccontextmanager
+async def _first_fault() -> AsyncIterator[None]:
+    """A task group's first fault, bare: the others were cancelled because of it."""
+    try:
+        yield
+    except BaseExceptionGroup as faults:
+        raise faults.exceptions[0] from None

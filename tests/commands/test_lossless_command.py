@@ -1,0 +1,69 @@
+"""`loadgen lossless` over real HTTP against the simulator, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from loadgen.cli import app
+from loadgen.errors import UsageError
+
+QUICK = ("lossless", "--engine", "simulator", "--temperature", "0", "--prompts", "4", "--max-tokens", "32")
+
+
+def run(tmp_path: Path, *arguments: str) -> tuple[int, str, Path]:
+    result = CliRunner().invoke(app, [*arguments, "--runs", str(tmp_path)], catch_exceptions=False)
+    folders = list(tmp_path.glob("*-lossless-*"))
+    assert len(folders) == 1
+    return result.exit_code, result.stdout, folders[0] / "lossless"
+
+
+def test_a_correct_simulated_server_has_the_same_quality(tmp_path: Path) -> None:
+    code, out, folder = run(tmp_path, *QUICK, "--server-arg=--noise", "--server-arg=flips")
+
+    assert code == 0
+    assert out.startswith("SIMULATED: ngram against baseline: same quality at temperature 0")
+    kept: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    assert kept["quality"] == "same quality"
+    assert kept["simulated"] is True
+    assert kept["greedy"]["drafted"]["accepted_tokens"] >= 100
+    assert kept["servers"]["ngram"]["version"] == "0.32.0"
+    answers = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
+    assert len(answers) == 4
+
+
+def test_a_planted_bug_is_found_over_http_and_in_the_samples(tmp_path: Path) -> None:
+    bug = ("--server-arg=--bug", "--server-arg=bonus-shift")
+    sampled = ("--temperature", "0,1", "--samples", "60", "--prefixes", "1")
+    code, out, folder = run(tmp_path, *QUICK, *bug, *sampled, "--json")
+
+    assert code == 1
+    found = json.loads(out)
+    assert found["quality"] == "differs"
+    assert found["greedy"]["hard"]["count"] >= 2
+    assert found["greedy"]["hard_divergences"][0]["in_chunk"] > 1
+    assert "verifying drafts" in found["answer"]
+    assert len(found["sampling"][0]["places"]) == 6
+    assert found == json.loads((folder / "result.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--profile", "baseline-sync"), "does not speculate"),
+        (("--profile", "cost-probe"), "synthetic"),
+        (("--profile", "ngram,suffix"), "one by one"),
+        (("--against", "suffix"), "speculates itself"),
+        (("--workload", "chat,code-edit"), "one by one"),
+        (("--dtype", "int3"), "known ones"),
+        (("--margin", "2"), "out of range"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused_before_a_server_starts(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        CliRunner().invoke(app, [*QUICK, "--runs", str(tmp_path), *arguments], catch_exceptions=False)
+    assert not list(tmp_path.iterdir())
