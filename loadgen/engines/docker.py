@@ -43,8 +43,6 @@ class _Project:
     gpus: frozenset[str] | None
     since: int
     """Unix seconds, for the engine's events."""
-    idle_mib: Mapping[int, int] | None
-    """What its GPUs held before it."""
 
 
 class DockerEngine(ManagedEngine):
@@ -78,6 +76,8 @@ class DockerEngine(ManagedEngine):
         self._watch = watch or connect()
         self._projects: dict[str, _Project] = {}
         """Profile → its project, from the launch on."""
+        self._idle_mib: dict[int, int] | None = None
+        """What the GPUs held before the first start."""
         self._placing = asyncio.Lock()
         self._last: dict[str, _Project] = {}
         """Profile → its latest project, also when it is down: Docker still knows how it ended."""
@@ -125,8 +125,8 @@ class DockerEngine(ManagedEngine):
         if left := await asyncio.to_thread(self._watch.remains, project.name):
             report(f"removing {', '.join(left)}")
             await asyncio.to_thread(self._watch.remove_remains, project.name)
-        if project.idle_mib is not None:
-            await gpu.wait_released(dict(project.idle_mib), self._release_timeout_s, report)
+        if project.service.wants_gpu and self._idle_mib is not None:
+            await gpu.wait_released(self._idle_of(project.gpus), self._release_timeout_s, report)
 
     async def check_alive(self, server: ReadyServer) -> str | None:
         """None while the container runs; else how it ended, with its last words."""
@@ -166,8 +166,9 @@ class DockerEngine(ManagedEngine):
             override.write_text(replace(parts, gpu_ids=tuple(sorted(gpus))).text(), encoding="utf-8")
         await self._have_image(service, environment)
         words = self._compose.words(project, override)
-        idle = await gpu.used_mib() if service.wants_gpu else None
-        self._projects[profile.name] = _Project(project, service, gpus, int(time.time()), idle)
+        if service.wants_gpu:
+            await self._check_memory(gpus)
+        self._projects[profile.name] = _Project(project, service, gpus, int(time.time()))
         self._last[profile.name] = self._projects[profile.name]
         key = environment.get("VLLM_API_KEY")
         return Launch(
@@ -212,6 +213,21 @@ class DockerEngine(ManagedEngine):
         elif ours:
             raise ServerError("Another server of this run is still up; only --side-by-side runs two at once.")
         return gpus, check_fit(gpus, memory_share(service.command), [*strangers, *ours])
+
+    async def _check_memory(self, gpus: frozenset[str] | None) -> None:
+        """The first start learns what the GPUs hold without us; each later one must find no more than that there."""
+        if self._idle_mib is None:
+            self._idle_mib = await gpu.used_mib()
+        elif not await gpu.wait_released(self._idle_of(gpus), 0.0, lambda text: None):
+            raise ServerError(
+                f"GPU memory of the last server is still held, by {await gpu.holders()}; end that process and go on "
+                "with --resume."
+            )
+
+    def _idle_of(self, gpus: frozenset[str] | None) -> dict[int, int]:
+        """What these GPUs may hold without a server of ours; the others may hold anything."""
+        idle = self._idle_mib or {}
+        return {index: used if gpus is None or str(index) in gpus else sys.maxsize for index, used in idle.items()}
 
     async def _have_image(self, service: Service, environment: Mapping[str, str]) -> None:
         """Pulls the image before the start, since gigabytes must not count as a slow start."""

@@ -228,6 +228,34 @@ async def test_c90_a_gpu_that_is_taken_is_refused_before_anything_starts(bench: 
     assert "up" not in bench.journal()
 
 
+async def test_c89_memory_that_a_dead_server_holds_is_named_with_its_holder(
+    bench: Bench, request_for: RequestFor, events: list[EngineEvent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = [{0: 100, 1: 60_000}]
+
+    async def used() -> dict[int, int]:
+        return dict(held[-1])
+
+    async def holders() -> str:
+        return "pid 4711 (VLLM::EngineCore, 34000 MiB)"
+
+    monkeypatch.setattr("loadgen.engines.gpu.used_mib", used)
+    monkeypatch.setattr("loadgen.engines.gpu.holders", holders)
+    bench.engine._release_timeout_s = 0.1
+    device = {"driver": "nvidia", "device_ids": ["0"], "capabilities": ["gpu"]}
+    bench.service(deploy={"resources": {"reservations": {"devices": [device]}}})
+    server = await bench.engine.start(request_for(), silent)
+    held.append({0: 34_000, 1: 70_000})
+
+    await bench.engine.stop(server, events.append)
+    with pytest.raises(ServerError, match=r"still held, by pid 4711 \(VLLM::EngineCore"):
+        await bench.engine.start(request_for(), silent)
+
+    assert "waiting for GPU memory: GPU 0 holds 34000 MiB" in [event.detail for event in events]
+    held.append({0: 110, 1: 70_000})
+    await bench.engine.start(request_for(), silent)
+
+
 async def test_side_by_side_gives_each_server_a_gpu(
     make_bench: Callable[..., Bench], request_for: RequestFor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

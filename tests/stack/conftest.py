@@ -235,9 +235,8 @@ def stack(images: Engine) -> Iterator[Stack]:
         prometheus_url=f"http://127.0.0.1:{ports['PROMETHEUS_PORT']}",
         ports=ports,
     )
-    down = [images.compose, "down", "--remove-orphans", "--volumes", "--timeout", "5"]
-    done = subprocess.run(down, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    down = run_tool("stack_down.py", environment=environment)
+    assert down.returncode == 0, down.stderr
     assert PROJECT not in images.run("ps", "-a", "--format", "{{.Names}}")
     assert PROJECT not in images.run("network", "ls", "--format", "{{.Name}}")
     assert PROJECT not in images.run("volume", "ls", "-q")
