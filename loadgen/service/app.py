@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from loadgen import __version__
 from loadgen.commands.exporter_runs import RunsCollector
 from loadgen.errors import LoadgenError, UsageError
-from loadgen.service import routes_pages, routes_runs, routes_service
+from loadgen.service import routes_pages, routes_plan, routes_runs, routes_service
 from loadgen.service.guard import Guard
 from loadgen.service.queue import SweepQueue
 from loadgen.service.rows import Rows
@@ -50,7 +50,7 @@ def create_app(settings: Settings, stopping: Callable[[], bool] = lambda: False)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(RunsCollector(runs.root))
     app.state.shared = Shared(settings, runs, Rows(runs), queue, registry, stopping)
-    for routes in (routes_runs, routes_service, routes_pages):
+    for routes in (routes_runs, routes_plan, routes_service, routes_pages):
         app.include_router(routes.router)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _wrong_input)

@@ -40,6 +40,12 @@ def compare_page() -> Response:
     return _page("compare.html")
 
 
+@router.get("/plan")
+def plan_page() -> Response:
+    """Capacity planning from a run."""
+    return _page("plan.html")
+
+
 @router.get("/docs")
 def docs_page() -> Response:
     """The API, drawn from /openapi.json."""

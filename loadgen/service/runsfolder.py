@@ -16,6 +16,9 @@ PAGES = {
     "report.md": "text/markdown; charset=utf-8",
     "summary.json": "application/json",
     "cells.csv": "text/csv; charset=utf-8",
+    "plan.html": "text/html; charset=utf-8",
+    "plan.md": "text/markdown; charset=utf-8",
+    "plan.json": "application/json",
 }
 SVG = re.compile(r"speedup-[1-9][0-9]{0,3}\.svg")
 

@@ -10,6 +10,7 @@ from loadgen.errors import UsageError
 
 MIN_TOKEN = 16
 SWEEP = (sys.executable, "-m", "loadgen", "sweep")
+PLAN = (sys.executable, "-m", "loadgen", "plan")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Settings:
     max_body_bytes: int = 64 * 1024
     sweep: tuple[str, ...] = SWEEP
     """The command that carries a run out; tests put a harmless one here."""
+    plan: tuple[str, ...] = PLAN
     stop_s: float = 45.0
     """How long an interrupted sweep may take to stop its servers and write its report."""
 
