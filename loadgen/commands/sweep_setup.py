@@ -3,12 +3,15 @@
 import os
 import platform
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadgen import __version__
+from loadgen.analysis.schedule_ladder import SETTING as LADDER
+from loadgen.analysis.schedule_ladder import LadderArm
 from loadgen.clock import utc_now
 from loadgen.commands import options
+from loadgen.commands.sweep_ladder import Ladder, make_ladder
 from loadgen.engines.base import Engine, StartRequest
 from loadgen.errors import UsageError
 from loadgen.profiles.compat import check_profile
@@ -49,6 +52,10 @@ class SweepRequest:
     server_args: tuple[str, ...] = ()
     server_env: tuple[str, ...] = ()
     start_timeout_s: float = 600.0
+    k: str | None = None
+    """A ladder of K: `1,2,4`, or `auto`."""
+    schedule_costs: bool = False
+    """Measure constant schedules beside the static servers of the ladder."""
     slow_engine: bool = False
     """True for a real vLLM on a CPU: fewer levels, shorter outputs."""
 
@@ -61,6 +68,9 @@ class Experiment:
     profiles: tuple[ServerProfile, ...]
     workloads: dict[str, Workload]
     warnings: tuple[str, ...]
+    sources: tuple[ServerProfile, ...] = ()
+    """What a ladder's profiles were derived from: not measured themselves."""
+    ladder: dict[str, LadderArm] = field(default_factory=dict)
 
 
 def load_profiles(request: SweepRequest) -> tuple[tuple[ServerProfile, ...], tuple[str, ...]]:
@@ -82,6 +92,13 @@ def load_profiles(request: SweepRequest) -> tuple[tuple[ServerProfile, ...], tup
 def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
     """The plan that follows from the request and the engine's nature."""
     profiles, warnings = load_profiles(request)
+    sources, ladder = profiles[1:], Ladder()
+    if request.schedule_costs and request.k is None:
+        raise UsageError("--schedule-costs prices the rungs of a ladder; give one too, such as --k 1,2,4.")
+    if request.k is not None:
+        version = getattr(getattr(engine, "vllm", None), "version", None)
+        ladder = make_ladder(sources, request.k, schedule_costs=request.schedule_costs, version=version)
+        profiles = (profiles[0], *ladder.profiles)
     workloads = {get_workload(name).name: get_workload(name) for name in options.names(request.workload, "--workload")}
     conditions = tuple(
         Condition(workload.name, length, temperature)
@@ -101,13 +118,23 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         sampling=Sampling(seed=request.seed),
         max_tokens=_max_tokens(request),
     )
-    return Experiment(plan, profiles, workloads, warnings)
+    return Experiment(
+        plan,
+        profiles,
+        workloads,
+        (*warnings, *ladder.warnings),
+        sources=sources if ladder.profiles else (),
+        ladder=ladder.arms or {},
+    )
 
 
 def start_requests(experiment: Experiment, request: SweepRequest, folder: RunFolder) -> dict[str, StartRequest]:
     """How each profile's server starts; writes the config files into the run folder."""
     environment = dict(_pair(text) for text in request.server_env)
     requests: dict[str, StartRequest] = {}
+    for source in experiment.sources:
+        # `--resume` and `verify` derive from it again.
+        folder.profile_path(source.name).write_text(dump_profile(source), encoding="utf-8")
     for profile in experiment.profiles:
         path = folder.profile_path(profile.name)
         path.write_text(dump_profile(profile), encoding="utf-8")
@@ -150,7 +177,7 @@ def make_manifest(
         order=plan.order,
         sampling=builtins(plan.sampling),
         hardware=_hardware(request, engine),
-        settings={"plan": builtins(plan), "request": builtins(request)},
+        settings={"plan": builtins(plan), "request": builtins(request), LADDER: builtins(experiment.ladder)},
     )
 
 
@@ -175,7 +202,7 @@ def _repeats(request: SweepRequest) -> int:
 def _max_tokens(request: SweepRequest) -> int | None:
     if request.max_tokens is not None:
         return _positive(request.max_tokens, "--max-tokens")
-    return 64 if request.slow_engine else None
+    return 64 if request.slow_engine or request.quick else None
 
 
 def _order(request: SweepRequest, engine: Engine) -> str:
