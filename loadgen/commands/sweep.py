@@ -19,6 +19,10 @@ def command(
     levels: Annotated[str | None, typer.Option(help="Requests in flight: 1,2,4,8,16,32.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Cells per level; none below 3 has an interval.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Levels 1,4,16 and short cells; indicative.")] = False,
+    k: Annotated[str | None, typer.Option("--k", help="A ladder of K of each profile: 1,2,4, or auto.")] = None,
+    schedule_costs: Annotated[
+        bool, typer.Option("--schedule-costs", help="With --k: each K as a constant schedule too.")
+    ] = False,
     input_tokens: Annotated[str | None, typer.Option(help="Prompt lengths: 500,4000.")] = None,
     temperature: Annotated[str, typer.Option(help="Temperatures: 0,0.8.")] = "0",
     max_tokens: Annotated[int | None, typer.Option(help="Cap of each output.")] = None,
@@ -55,6 +59,8 @@ def command(
         seed=seed,
         order=order,
         sessions=sessions,
+        k=k,
+        schedule_costs=schedule_costs,
         input_tokens=input_tokens,
         temperature=temperature,
         max_tokens=max_tokens,

@@ -35,6 +35,18 @@ def with_schedule(profile: ServerProfile, schedule: BatchSchedule) -> ServerProf
     return _rebuilt(profile, raw, f"{profile.name}-schedule")
 
 
+def with_constant_schedule(profile: ServerProfile, k: int, largest: int, max_num_seqs: int) -> ServerProfile:
+    """The same profile with the schedule [[1, max, k]] under K = `largest`, named `NAME-schedule-kK`: what one range of
+    a longer schedule costs, k = 0 included.
+    """
+    spec = _speculative(profile)
+    if not 0 <= k <= largest or largest < 1:
+        raise UsageError(f"K is {k}; it must lie between 0 and {largest}, the largest K of the schedule.")
+    raw = {**spec.raw, "num_speculative_tokens": largest, **_resized_rates(profile, spec, largest)}
+    raw[SCHEDULE] = [[1, max_num_seqs, k]]
+    return _rebuilt(profile, raw, f"{profile.name}-schedule-k{k}")
+
+
 def _speculative(profile: ServerProfile) -> SpeculativeConfig:
     if profile.speculative is None:
         raise UsageError(f"Profile {profile.name} does not speculate, so it has no K; name a profile that does.")

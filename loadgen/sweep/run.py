@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from loadgen.clock import now_s
 from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
@@ -18,6 +20,9 @@ from loadgen.sweep.interrupt import unless_cancelled
 from loadgen.sweep.plan import Stage, SweepPlan, stages
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.lengths import ratio_counter
+
+BeforeStop = Callable[[Stage, Mapping[str, CellServer], Listener], Coroutine[Any, Any, None]]
+"""Called once all cells of a stage stand, with the servers that are up, by profile."""
 
 MAX_RESTARTS = 3
 """Starts of one profile's server after it died, in one stage; a server that dies at a level dies again."""
@@ -39,6 +44,7 @@ class SweepRun:
     cancel: asyncio.Event
     chars_per_token: dict[str, float] | None = None
     """Known already when a run is resumed; else the first server tells."""
+    before_stop: BeforeStop | None = None
     _up: dict[str, tuple[ReadyServer, CellServer]] = field(default_factory=dict)
     _start_numbers: dict[str, int] = field(default_factory=dict)
 
@@ -70,6 +76,9 @@ class SweepRun:
         restarts = dict.fromkeys(stage.profiles, 0)
         for key in missing:
             await self._measure(key, stage, restarts)
+        if self.before_stop is not None:
+            up = {name: server for name, (_, server) in self._up.items()}
+            await unless_cancelled(self.cancel, self.before_stop(stage, up, self.listener))
         await self._stop_all()
 
     async def _measure(self, key: CellKey, stage: Stage, restarts: dict[str, int]) -> None:

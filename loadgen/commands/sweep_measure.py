@@ -1,0 +1,138 @@
+"""Measuring a plan with a display, Ctrl-C and events: what every command does that fills a run folder."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
+from loadgen.engines.base import Engine
+from loadgen.errors import LoadgenError, NoVerdictError
+from loadgen.load.target import Target
+from loadgen.store.folder import RunFolder
+from loadgen.sweep.cell import CellMeasurer
+from loadgen.sweep.estimate import TimeLeft
+from loadgen.sweep.events import Listener, Notice, SweepStarted
+from loadgen.sweep.interrupt import InterruptedRunError
+from loadgen.sweep.plan import all_cells
+from loadgen.sweep.run import BeforeStop, SweepRun
+
+
+@dataclass(frozen=True)
+class Job:
+    """One plan, where it runs, and where its facts go."""
+
+    experiment: Experiment
+    request: SweepRequest
+    engine: Engine
+    engine_reason: str
+    folder: RunFolder
+    as_json: bool
+    before_stop: BeforeStop | None = None
+    """Measured while a stage's servers are still up, after its cells."""
+
+
+def measure(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError | None:
+    """None if the plan was carried out; else what ended it. No server is left either way; the events say which."""
+    folder = job.folder
+    folder.append_event("started", "measuring begins")
+    _announce(job, listener)
+    outcome = _measured(job, listener)
+    folder.append_event("completed" if outcome is None else "interrupted", str(outcome or "all cells measured"))
+    return outcome
+
+
+def require_cells(job: Job, outcome: LoadgenError | InterruptedRunError | None) -> None:
+    """Raises what ended the run, or NoVerdictError, if there is not one cell."""
+    if job.folder.cells():
+        return
+    if isinstance(outcome, LoadgenError):
+        raise outcome
+    raise NoVerdictError(f"No cell was measured; {job.folder.path} holds the servers' logs and events.jsonl why.")
+
+
+def _measured(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError | None:
+    import uvloop
+
+    try:
+        uvloop.run(_run(job, listener))
+    except (LoadgenError, InterruptedRunError) as ending:
+        return ending
+    return None
+
+
+async def _run(job: Job, listener: Listener) -> None:
+    cancel = asyncio.Event()
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if cancel.is_set() and task is not None:
+            task.cancel()
+        cancel.set()
+        listener(Notice("Stopping: servers go down, what was measured is kept."))
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    plan = job.experiment.plan
+    run = SweepRun(
+        plan=plan,
+        engine=job.engine,
+        folder=job.folder,
+        measurer=CellMeasurer(plan, job.folder, job.experiment.workloads, cancel),
+        starts=start_requests(job.experiment, job.request, job.folder),
+        target=Target(url="", model="", continuous_usage=plan.continuous_usage, keep_text=plan.keep_text),
+        listener=listener,
+        cancel=cancel,
+        chars_per_token=_known_token_length(job.folder),
+        before_stop=job.before_stop,
+    )
+    try:
+        await run.run()
+    except asyncio.CancelledError:
+        raise InterruptedRunError("interrupted") from None
+    finally:
+        await job.engine.close()
+
+
+def _known_token_length(folder: RunFolder) -> dict[str, float] | None:
+    found = [event.details["chars_per_token"] for event in folder.events() if event.kind == "tokens"]
+    return dict(found[-1]) if found else None
+
+
+def _announce(job: Job, listener: Listener) -> None:
+    plan = job.experiment.plan
+    measured = {cell.key for cell in job.folder.cells()}
+    missing = tuple(key for key in all_cells(plan) if key not in measured)
+    listener(
+        SweepStarted(
+            run_folder=str(job.folder.path),
+            engine=job.engine.name,
+            engine_reason=job.engine_reason,
+            simulated=job.engine.simulated,
+            total_cells=len(missing) + len(measured),
+            resumed_cells=len(measured),
+            estimate_s=TimeLeft(plan.shape).remaining_s(missing),
+        )
+    )
+    for warning in job.experiment.warnings:
+        listener(Notice(warning))
+
+
+@contextmanager
+def listening(against: str, *, as_json: bool) -> Iterator[Listener]:
+    """One display for everything that is measured inside: live in a terminal, else lines; JSON lines if asked for."""
+    from rich.console import Console
+
+    from loadgen.report.live import JsonListener, LineListener, LiveListener
+
+    if as_json:
+        yield JsonListener()
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield LineListener(console, against)
+        return
+    with LiveListener(console, against) as live:
+        yield live
