@@ -1,16 +1,14 @@
 """Keeps finished exchanges raw until there is time to decode them, and sums up what a result needs."""
 
 import asyncio
-import math
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.decode import Asked, decode
-from loadgen.load.record import Outcome, RequestRecord
-from loadgen.load.window import seconds_in_window, tokens_in_window
+from loadgen.load.record import RequestRecord
+from loadgen.load.sums import WindowSums
 
 BYTE_BUDGET = 24 * 1024 * 1024
 """Memory of raw blocks that may wait for the end of the run; beyond it requests are decoded while the load runs."""
@@ -26,7 +24,8 @@ DROPPED = "its chunk times were left out, to bound memory: its gaps are in no fi
 class Collector:
     """Finished exchanges in, records and window sums out. `open_s` and `close_s` are set by the load as it goes:
     what is decoded before the window has closed ended before that, so infinity stands for "not yet". `count_tokens`:
-    somebody watches the progress.
+    somebody watches the progress. `keep`: records are kept
+    here as well as given to `on_record`.
     """
 
     def __init__(
@@ -36,15 +35,12 @@ class Collector:
         event_budget: int = EVENT_BUDGET,
         *,
         count_tokens: bool = True,
+        keep: bool = True,
     ) -> None:
+        self._keep = keep
         self._count_tokens = count_tokens
-        self.open_s = math.inf
-        self.close_s = math.inf
+        self.sums = WindowSums()
         self.records: list[RequestRecord] = []
-        self.tokens_in_window = 0.0
-        self.seconds_in_window = 0.0
-        self.ended_in_window: list[float] = []
-        self.outcomes = dict.fromkeys((outcome.value for outcome in Outcome), 0)
         self.finished = 0
         self.failed = 0
         self.finished_reads = 0
@@ -54,8 +50,6 @@ class Collector:
         self._pending_bytes = 0
         self._byte_budget = byte_budget
         self._events_left = event_budget
-        self._events = 0
-        self._zero_gaps = 0
         self._relief: asyncio.Task[None] | None = None
 
     def add(self, asked: Asked, arrivals: Arrivals) -> None:
@@ -85,11 +79,6 @@ class Collector:
             await asyncio.gather(self._relief, return_exceptions=True)
         self.decode_pending()
 
-    @property
-    def zero_gap_share(self) -> float:
-        """Share of the window's token-bearing events that came in the same read as the one before."""
-        return self._zero_gaps / self._events if self._events else 0.0
-
     async def _relieve(self) -> None:
         while self._pending and self._pending_bytes > self._byte_budget // 2:
             self._decode_one()
@@ -99,27 +88,16 @@ class Collector:
         asked, arrivals = self._pending.popleft()
         self._pending_bytes -= _cost(arrivals)
         record = decode(arrivals, asked)
-        self._sum_up(record)
+        self.sums.add(record)
         if self._on_record is not None:
             self._on_record(record)
+        if not self._keep:
+            return
         self._events_left -= len(record.chunk_times_s)
         if self._events_left < 0:
             warnings = (*record.warnings, DROPPED)
             record = replace(record, chunk_times_s=(), chunk_tokens=None, token_ids=None, warnings=warnings)
         self.records.append(record)
-
-    def _sum_up(self, record: RequestRecord) -> None:
-        self.outcomes[record.outcome.value] += 1
-        self.seconds_in_window += seconds_in_window(record, self.open_s, self.close_s)
-        if record.outcome is not Outcome.OK:
-            return
-        self.tokens_in_window += tokens_in_window(record, self.open_s, self.close_s)
-        if self.open_s <= record.end_s < self.close_s:
-            self.ended_in_window.append(record.end_s)
-        times = record.chunk_times_s
-        first, last = bisect_left(times, self.open_s), bisect_left(times, self.close_s)
-        self._events += max(0, last - first)
-        self._zero_gaps += sum(times[i] == times[i - 1] for i in range(max(first, 1), last))
 
 
 def _cost(arrivals: Arrivals) -> int:

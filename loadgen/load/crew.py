@@ -11,11 +11,10 @@ from loadgen.clock import now_s
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.client import TransportFactory, make_client
 from loadgen.load.collector import Collector
-from loadgen.load.health import LagSampler, cpu_seconds, lockstep
-from loadgen.load.record import Outcome
+from loadgen.load.health import LagSampler, cpu_seconds
 from loadgen.load.request import PreparedRequest
 from loadgen.load.sender import Sender
-from loadgen.load.shape import ClientHealth, LoadProgress, LoadResult, WindowHooks
+from loadgen.load.shape import LoadProgress, LoadResult, WindowHooks
 from loadgen.load.target import Target
 
 PROGRESS_S = 0.25
@@ -82,6 +81,11 @@ class Crew:
             await self._client.aclose()
             gc.set_threshold(*self._gc_thresholds)
             gc.unfreeze()
+
+    @property
+    def lag_p99_s(self) -> float:
+        """The loop's lag in the window, once that has closed."""
+        return self._lag_p99
 
     @property
     def cancelled(self) -> bool:
@@ -153,38 +157,25 @@ class Crew:
         if self.hooks.on_open is not None and not self.cancelled:
             await self.hooks.on_open()
         self._cpu_open = cpu_seconds()
-        self.collector.open_s = now_s()
+        self.collector.sums.open_s = now_s()
 
     async def close_window(self) -> None:
         """Closes, then calls the hook."""
-        self.collector.close_s = now_s()
+        self.collector.sums.close_s = now_s()
         self._cpu_close = cpu_seconds()
-        self._lag_p99 = self._lag.p99_s(self.collector.open_s, self.collector.close_s)
+        self._lag_p99 = self._lag.p99_s(self.collector.sums.open_s, self.collector.sums.close_s)
         if self.hooks.on_close is not None and not self.cancelled:
             await self.hooks.on_close()
 
     def result(self) -> LoadResult:
         """What the run gave; only after the context was left."""
-        collector = self.collector
-        window = collector.close_s - collector.open_s
-        ends = collector.ended_in_window
-        ok_seconds = [r.end_s - r.start_s for r in collector.records if r.outcome is Outcome.OK]
-        health = ClientHealth(
+        sums = self.collector.sums
+        window = sums.close_s - sums.open_s
+        return sums.result(
+            self.collector.records,
             loop_lag_p99_s=self._lag_p99,
             cpu_share=(self._cpu_close - self._cpu_open) / window if window > 0 else 0.0,
-            in_flight_mean=collector.seconds_in_window / window if window > 0 else 0.0,
-            zero_gap_share=collector.zero_gap_share,
-            lockstep=lockstep(ends, sum(ok_seconds) / len(ok_seconds)) if ok_seconds else 0.0,
-        )
-        return LoadResult(
-            records=tuple(collector.records),
-            window_open_s=collector.open_s,
-            window_close_s=collector.close_s,
-            output_tokens_in_window=collector.tokens_in_window,
-            requests_ended_in_window=len(ends),
-            health=health,
             interrupted=self.cancelled,
-            outcomes=dict(collector.outcomes),
         )
 
     def _ended(self, task: asyncio.Task[None]) -> None:

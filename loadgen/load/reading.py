@@ -170,9 +170,9 @@ def _only_text(choice: Choice) -> str | None:
     delta = choice.delta
     if delta is None:
         return choice.text
-    if choice.text is None and delta.reasoning is delta.reasoning_content is delta.tool_calls is None:
-        return delta.content
-    return None
+    if choice.text is not None or delta.tool_calls is not None:
+        return None
+    return delta.content if delta.reasoning is None and delta.reasoning_content is None else None
 
 
 def _tool_text(delta: Delta) -> str:

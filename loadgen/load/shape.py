@@ -91,13 +91,15 @@ class ClientHealth:
 
     loop_lag_p99_s: float
     cpu_share: float
-    """CPU seconds of this process per second: 1.0 is one full core."""
+    """CPU seconds of the load's processes per second: 1.0 is one full core."""
     in_flight_mean: float
     """Sum of the requests' times inside the window / window."""
     zero_gap_share: float
     """Share of token-bearing events that arrived in the same network read as the one before."""
     lockstep: float = 0.0
     """0 = request ends are spread evenly, 1 = all workers end together."""
+    processes: int = 1
+    """Load processes that `cpu_share` sums up; `loop_lag_p99_s` is that of the slowest one."""
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ async def test_early_decoding_gives_the_same_sums(chunks: Any) -> None:
             arrivals = exchange(chunks, float(i))
             # as in a run: an edge is known before anything that ended behind it is added
             if arrivals.ended_s >= 5.0:
-                collector.open_s = 5.0
+                collector.sums.open_s = 5.0
             if arrivals.ended_s >= 28.05:
-                collector.close_s = 28.05
+                collector.sums.close_s = 28.05
             collector.add(Asked(f"p{i}"), arrivals)
             await asyncio.sleep(0)
     assert early.records
@@ -39,10 +39,10 @@ async def test_early_decoding_gives_the_same_sums(chunks: Any) -> None:
     await early.finish()
     await late.finish()
     assert [r.prompt_id for r in early.records] == [r.prompt_id for r in late.records]
-    assert early.tokens_in_window == late.tokens_in_window
-    assert 220 < late.tokens_in_window < 240
-    assert early.outcomes["ok"] == 30
-    assert early.seconds_in_window == pytest.approx(late.seconds_in_window)
+    assert early.sums.tokens_in_window == late.sums.tokens_in_window
+    assert 220 < late.sums.tokens_in_window < 240
+    assert early.sums.outcomes["ok"] == 30
+    assert early.sums.seconds_in_window == pytest.approx(late.sums.seconds_in_window)
 
 
 async def test_memory_is_bounded_but_the_listener_gets_all(chunks: Any) -> None:
