@@ -23,14 +23,9 @@ def run_checks(manifest: Manifest, servers: Sequence[ServerFacts]) -> tuple[Chec
     base = next((server for server in servers if server.profile == manifest.against), None)
     if base is None:
         return ()
-    found: dict[str, Check] = {}
-    for server in servers:
-        if server.profile == base.profile:
-            continue
-        for check in (_model(base, server), *_effective(base, server)):
-            if check is not None:
-                found.setdefault(check.cause, check)
-    return tuple(found.values())
+    others = [server for server in servers if server.profile != base.profile]
+    models = dict.fromkeys(check for server in others if (check := _model(base, server)) is not None)
+    return (*models, *_effective(base, others))
 
 
 def _model(base: ServerFacts, server: ServerFacts) -> Check | None:
@@ -43,15 +38,22 @@ def _model(base: ServerFacts, server: ServerFacts) -> Check | None:
     return warn("servers-differ", cause, "start both servers from one image with one MODEL")
 
 
-def _effective(base: ServerFacts, server: ServerFacts) -> list[Check]:
-    checks = []
-    for key in COMPARED:
-        ours, theirs = server.effective.get(key), base.effective.get(key)
-        if ours is None or theirs is None or ours == theirs:
-            continue
-        cause = f"{key} is {ours} for {server.profile} and {theirs} for {base.profile}"
-        checks.append(warn("config-differs", cause, _cure(key)))
-    return checks
+def _effective(base: ServerFacts, others: Sequence[ServerFacts]) -> list[Check]:
+    """One check for all servers that differ alike: a ladder of K has many."""
+    differing: dict[tuple[str, str, str], list[str]] = {}
+    for server in others:
+        for key in COMPARED:
+            ours, theirs = server.effective.get(key), base.effective.get(key)
+            if ours is not None and theirs is not None and ours != theirs:
+                differing.setdefault((key, str(ours), str(theirs)), []).append(server.profile)
+    return [
+        warn(
+            "config-differs",
+            f"{key} is {ours} for {', '.join(sorted(set(names)))} and {theirs} for {base.profile}",
+            _cure(key),
+        )
+        for (key, ours, theirs), names in differing.items()
+    ]
 
 
 def _cure(key: str) -> str:

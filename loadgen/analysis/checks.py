@@ -7,6 +7,7 @@ from loadgen.analysis.check_client import CLIENT_CHECKS
 from loadgen.analysis.check_context import CellContext
 from loadgen.analysis.check_output import OUTPUT_CHECKS, PAIR_CHECKS
 from loadgen.analysis.check_server import SERVER_CHECKS
+from loadgen.analysis.ladder import ladder_of
 from loadgen.analysis.model import Check
 from loadgen.analysis.pairs import Pair
 from loadgen.store.model import CellResult, Manifest
@@ -56,7 +57,9 @@ def judge(pair: Pair, contexts: Mapping[str, CellContext]) -> JudgedPair:
 def contexts_of(manifest: Manifest, cells: Sequence[CellResult]) -> dict[str, CellContext]:
     """What the checks need to know, per profile that occurs in the manifest or the cells."""
     template = template_tokens(cells)
-    speculates = {name: method != "none" for name, method in manifest.methods.items()}
+    # A constant schedule of K = 0 drafts nothing on purpose.
+    silent = {name for name, arm in ladder_of(manifest).items() if arm.k == 0}
+    speculates = {name: method != "none" and name not in silent for name, method in manifest.methods.items()}
     names = sorted({*manifest.profiles, manifest.against, *(cell.key.profile for cell in cells)})
     return {
         name: CellContext(

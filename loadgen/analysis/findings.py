@@ -9,13 +9,13 @@ from loadgen.analysis.breakeven import find_break_even
 from loadgen.analysis.check_run import run_checks
 from loadgen.analysis.checks import JudgedPair, contexts_of, judge
 from loadgen.analysis.explain import explain
+from loadgen.analysis.ladder import ladder_of
 from loadgen.analysis.levels import level_finding, level_stat
 from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding
 from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
 from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure
 from loadgen.analysis.recommendation import Situation, recommend, schedules
 from loadgen.analysis.schedule_answer import ladder_answer
-from loadgen.analysis.schedule_ladder import ladder_of
 from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
 NAMED = 3

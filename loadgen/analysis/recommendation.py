@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from loadgen.analysis.answer import best_gain, candidate, label, server_fault
 from loadgen.analysis.batchmap import batch_at, batches_of
 from loadgen.analysis.capability import OLD_SWITCH, SCHEDULE, TWO_POOLS, Ability, ability
+from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
 from loadgen.analysis.recommendation_advice import DEFAULT_END, Advice, edges_of
 from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_advice import OFF, STATIC, feasible, recommend_schedule
-from loadgen.analysis.schedule_ladder import LadderArm, LadderFinding, ladder_findings
+from loadgen.analysis.schedule_ladder import LadderFinding, ladder_findings
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.model import Condition
 

@@ -222,14 +222,15 @@ def _sentence(
         return f"Static K = {static_k} is as good as any schedule of the measured K at these loads: keep it static."
     if choice is Choice.TWO_POOLS:
         parts = [f"{'K = ' + str(k) if k else 'no speculation'} {span(first, last, pools)}" for first, last, k in pools]
-        worst = min(levels, key=lambda level: level.over_static)
+        worst = min(levels, key=lambda level: min(level.over_static, level.speedup))
+        ratio = min(worst.over_static, worst.speedup)
+        rival = f"static K = {static_k}" if worst.over_static < worst.speedup else "no speculation"
         lost = (
-            f" One server with a schedule loses to that: {worst.over_static:.2f}x static K = {static_k} at "
-            f"{worst.concurrency}."
-            if worst.over_static < math.exp(-TIE)
+            f" One server with a schedule loses to that: {ratio:.2f}x {rival} at {worst.concurrency}."
+            if ratio < math.exp(-TIE)
             else ""
         )
-        return f"Two pools behind a router: {', '.join(parts)} in flight.{lost}"
+        return f"Two pools behind a router, by requests in flight: {', '.join(parts)}.{lost}"
     best = max(levels, key=lambda level: level.over_static)
     text = ", ".join(f"K = {k} for {first} to {last}" for first, last, k in batches)
     against = f"static K = {static_k}" if static_k else "no speculation"

@@ -2,26 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.model import ConditionFinding, ProfileFinding
 from loadgen.analysis.schedule import Schedule, make_schedule, rungs
 from loadgen.analysis.schedule_edges import Rung
-from loadgen.store.model import Condition, Manifest
-
-SETTING = "ladder"
-"""Key of the manifest's settings that holds the rungs."""
-
-
-@dataclass(frozen=True)
-class LadderArm:
-    """What one profile of a ladder is."""
-
-    of: str
-    """The profile that it was derived from."""
-    k: int
-    constant_schedule: bool = False
-    """Measured under [[1, max, K]], which prices PIECEWISE graphs and K = 0; else a static server."""
+from loadgen.store.model import Condition
 
 
 @dataclass(frozen=True)
@@ -42,18 +28,6 @@ class LadderFinding:
     def costs_measured(self) -> bool:
         """True if the schedule was made from constant schedules, not from static servers."""
         return any(arm.constant_schedule for arm in self.arms.values())
-
-
-def ladder_of(manifest: Manifest) -> dict[str, LadderArm]:
-    """Profile name → its rung; empty for a run without a ladder."""
-    stored = manifest.settings.get(SETTING, {})
-    if not isinstance(stored, Mapping):
-        return {}
-    return {str(name): _arm(facts) for name, facts in stored.items() if isinstance(facts, Mapping)}
-
-
-def _arm(facts: Mapping[str, Any]) -> LadderArm:
-    return LadderArm(str(facts["of"]), int(facts["k"]), bool(facts.get("constant_schedule", False)))
 
 
 def ladder_findings(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from loadgen.analysis.capability import SCHEDULE, ability
+from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.recommendation_advice import DEFAULT_END
-from loadgen.analysis.schedule_ladder import LadderArm
 from loadgen.commands import options
 from loadgen.errors import UsageError
 from loadgen.profiles.derive import with_constant_schedule, with_k

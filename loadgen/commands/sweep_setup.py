@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loadgen import __version__
-from loadgen.analysis.schedule_ladder import SETTING as LADDER
-from loadgen.analysis.schedule_ladder import LadderArm
+from loadgen.analysis.ladder import SETTING as LADDER
+from loadgen.analysis.ladder import LadderArm
 from loadgen.clock import utc_now
 from loadgen.commands import options
 from loadgen.commands.sweep_ladder import Ladder, make_ladder
