@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-GRID = (np.arange(400) + 0.5) / 400
+GRID = (np.arange(200) + 0.5) / 200
 """Shares at which a level's latencies are kept."""
 NEGLIGIBLE = 1e-12
+HALVINGS = 24
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,15 @@ class Company:
     """Share that has more than the top level."""
     in_flight: float
     rate_per_s: float
+    lone: bool = False
+    """Nobody else's starts are random: a closed loop without thinking."""
 
 
 def under_rate(curve: Curve, rate_per_s: float) -> Company | None:
     """The company under Poisson arrivals; None if the server cannot keep up (X is taken as flat above the top)."""
     speeds = curve.rates()
     ratio = rate_per_s / speeds[-1]
-    if ratio >= 1:
+    if ratio >= 1 - NEGLIGIBLE:
         return None
     # π(n) for n = 0 … top, then a geometric tail
     logs = np.concatenate(([0.0], np.cumsum(np.log(rate_per_s) - np.log(speeds))))
@@ -83,7 +86,7 @@ def with_users(curve: Curve, users: int, think_s: float) -> Company:
         if users <= curve.top:
             met[users - 1] = 1.0
         speed = float(curve.rates()[min(users, curve.top) - 1])
-        return Company(met, 0.0 if users <= curve.top else 1.0, float(users), speed)
+        return Company(met, 0.0 if users <= curve.top else 1.0, float(users), speed, lone=True)
     whole = _chain(curve, users, think_s)
     # an arriving user sees the system as it were without them (arrival theorem)
     seen = _chain(curve, users - 1, think_s)
@@ -110,7 +113,7 @@ class Latencies:
     """One metric at every level from 1 to the top, on the grid of shares."""
 
     table: Floats
-    """Shape (top, 400), seconds, ascending along a row."""
+    """Shape (top, 200), seconds, ascending along a row."""
     counts: Floats
     """Requests behind each row."""
 
@@ -135,10 +138,59 @@ class Mixture:
     n: float
     """Requests behind it (Kish's effective number)."""
 
-    def quantile(self, share: float) -> float:
-        """The quantile; infinite if it lies beyond the measured levels."""
+    def quantile(self, share: float, wait: "Wait | None" = None) -> float:
+        """The quantile, of the sum with an independent wait if given; infinite beyond the measured levels."""
         at = int(np.searchsorted(self.cumulative, share - 1e-9))
-        return float(self.values[at]) if at < self.values.size else math.inf
+        if at >= self.values.size or math.isinf(self.values[at]):
+            return math.inf
+        if wait is None or wait.share <= 0:
+            return float(self.values[at])
+        weights = np.diff(self.cumulative, prepend=0.0)
+        low = high = float(self.values[at])
+        while self._within(high, weights, wait) < share:
+            high += 10 / wait.decay_per_s
+            if high > low + 1000 / wait.decay_per_s:
+                return math.inf
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._within(middle, weights, wait) >= share else (middle, high)
+        return high
+
+    def _within(self, seconds: float, weights: Floats, wait: "Wait") -> float:
+        count = int(np.searchsorted(self.values, seconds, side="right"))
+        late = np.minimum(wait.share, wait.tail * np.exp(-wait.decay_per_s * (seconds - self.values[:count])))
+        return float((weights[:count] * (1 - late)).sum())
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Time before a prompt's turn: more than t with the probability min(share, tail · e^(−decay · t))."""
+
+    share: float
+    tail: float
+    decay_per_s: float
+
+
+def prompt_wait(rate_per_s: float, service_s: float) -> Wait | None:
+    """What Poisson arrivals wait for the prompts before them; None where there is nothing to wait for.
+
+    A closed loop spreads its prompts, an open one clumps them. An M/D/1 queue of prompts alone, by the share ρ that
+    waits, and its exact tail (1 − ρ) / (ρ e^(θD) − 1) · e^(−θt) with the root θ of λ (e^(θD) − 1) = θ
+    (H. C. Tijms, A First Course in Stochastic Models, 2003, section 9.6).
+    """
+    load = rate_per_s * service_s
+    if load <= 0:
+        return None
+    if load >= 1:
+        return Wait(1.0, 1.0, 1e-9)
+    high = 1 / service_s
+    while rate_per_s * math.expm1(high * service_s) < high:
+        high *= 2
+    low = 1e-9
+    for _ in range(2 * HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rate_per_s * math.expm1(middle * service_s) < middle else (low, middle)
+    return Wait(load, (1 - load) / (load * math.exp(high * service_s) - 1), high)
 
 
 def latencies_of(levels: Sequence[tuple[int, Sequence[float]]]) -> Latencies | None:

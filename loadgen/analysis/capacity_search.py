@@ -1,7 +1,8 @@
 """How much one server carries: judged level by level, and the highest rate or number of users within the limits."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 
 from loadgen.analysis.capacity_model import (
     Capacity,
@@ -26,7 +27,17 @@ from loadgen.analysis.capacity_quantile import (
     ranks,
     verdict_of,
 )
-from loadgen.analysis.capacity_queue import Company, Curve, Latencies, Mixture, latencies_of, under_rate, with_users
+from loadgen.analysis.capacity_queue import (
+    Company,
+    Curve,
+    Latencies,
+    Mixture,
+    Wait,
+    latencies_of,
+    prompt_wait,
+    under_rate,
+    with_users,
+)
 
 ESTIMATE = "closed-loop estimate"
 MEASURED = "open-loop"
@@ -90,14 +101,20 @@ class Station:
     curve: Curve
     latencies: dict[str, Latencies]
     tokens_per_request: float
+    prompt_s: float | None = None
+    """Median TTFT of a request alone: how long a prompt makes others wait; None where level 1 was not measured."""
 
     def findings(self, company: Company, slos: Sequence[Slo], *, generous: bool = False) -> tuple[SloFinding, ...]:
         """The objectives in this company. `generous`: requests beyond the levels feel what the top level's do."""
         if generous:
             met = company.met.copy()
             met[-1] += company.beyond
-            company = Company(met, 0.0, company.in_flight, company.rate_per_s)
-        return tuple(_finding(slo, self.latencies[slo.metric].mixed(company)) for slo in slos)
+            company = replace(company, met=met, beyond=0.0)
+        wait = prompt_wait(company.rate_per_s, self.prompt_s) if self.prompt_s and not company.lone else None
+        return tuple(
+            _finding(slo, self.latencies[slo.metric].mixed(company), wait if slo.metric == "ttft" else None)
+            for slo in slos
+        )
 
     def operating(self, company: Company, slos: Sequence[Slo], users: float | None) -> OperatingPoint:
         """The facts of one server in this company."""
@@ -120,7 +137,13 @@ def station_of(points: Sequence[LoadPoint], slos: Sequence[Slo]) -> Station | No
             return None
         latencies[metric] = found
     tokens = sum(point.tokens_per_s / point.requests_per_s for point in points) / len(points)
-    return Station(Curve(tuple((point.level, point.requests_per_s) for point in points)), latencies, tokens)
+    alone = points[0].begun if points[0].level == 1 else ()
+    return Station(
+        Curve(tuple((point.level, point.requests_per_s) for point in points)),
+        latencies,
+        tokens,
+        median(alone) if alone else None,
+    )
 
 
 def capacity(station: Station, slos: Sequence[Slo], demand: Demand) -> Capacity:
@@ -154,14 +177,14 @@ def operate(station: Station, slos: Sequence[Slo], demand: Demand, servers: int)
     return station.operating(found, slos, None) if found else None
 
 
-def _finding(slo: Slo, mixture: Mixture) -> SloFinding:
+def _finding(slo: Slo, mixture: Mixture, wait: Wait | None) -> SloFinding:
     n = max(1, int(mixture.n))
     low, high = ranks(n, slo.quantile)
     estimate = QuantileEstimate(
-        value=mixture.quantile(slo.quantile),
+        value=mixture.quantile(slo.quantile, wait),
         n=n,
-        low=None if low is None else mixture.quantile(low / n),
-        high=None if high is None else mixture.quantile(high / n),
+        low=None if low is None else mixture.quantile(low / n, wait),
+        high=None if high is None else mixture.quantile(high / n, wait),
         needed=needed(slo.quantile),
     )
     return SloFinding(slo, estimate, verdict_of(estimate, slo.limit_s))
