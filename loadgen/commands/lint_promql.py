@@ -45,7 +45,7 @@ def metric_names(expr: str) -> set[str]:
     for match in _NAME.finditer(text):
         name = match[0]
         is_call = text[match.end() :].lstrip().startswith("(")
-        if not is_call and name.lower() not in _WORDS and re.fullmatch(r"\d*(ms|[smhdwy])", name) is None:
+        if not is_call and name.lower() not in _WORDS:
             found.add(name)
     return found
 
