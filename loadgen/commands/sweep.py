@@ -30,6 +30,12 @@ def command(
     order: Annotated[str | None, typer.Option(help="together, blocks or alternate.")] = None,
     sessions: Annotated[int, typer.Option(help="Server starts per profile; each measures every repeat.")] = 1,
     seed: Annotated[int, typer.Option(help="Prompts, sampling and level order follow from it.")] = 1,
+    input_lengths: Annotated[
+        str | None, typer.Option(help="Prompt lengths drawn per prompt: uniform:200-800, lognormal:500,0.5.")
+    ] = None,
+    output_lengths: Annotated[str | None, typer.Option(help="Caps of the outputs, drawn likewise.")] = None,
+    ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to its cap.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Load processes: beyond one core.")] = 1,
     resume: Annotated[str | None, typer.Option(help="A run to go on with: a folder, its name, or latest.")] = None,
     vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
     server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
@@ -71,6 +77,10 @@ def command(
         server_args=tuple(server_arg or ()),
         server_env=tuple(server_env or ()),
         start_timeout_s=start_timeout,
+        input_lengths=input_lengths,
+        output_lengths=output_lengths,
+        ignore_eos=ignore_eos,
+        workers=workers,
     )
     wanted = EngineRequest(name=engine, url=url, model=model, hardware=hardware, vllm_command=vllm_command, seed=seed)
     if resume is not None:

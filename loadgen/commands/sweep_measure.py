@@ -1,15 +1,18 @@
 """Measuring a plan with a display, Ctrl-C and events: what every command does that fills a run folder."""
 
 import asyncio
+import functools
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
 from loadgen.engines.base import Engine
 from loadgen.errors import LoadgenError, NoVerdictError
 from loadgen.load.target import Target
+from loadgen.load.workers.closed_loop import run_workers
+from loadgen.load.workers.pool import WorkerPool
 from loadgen.store.folder import RunFolder
 from loadgen.sweep.cell import CellMeasurer
 from loadgen.sweep.estimate import TimeLeft
@@ -76,11 +79,12 @@ async def _run(job: Job, listener: Listener) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
     plan = job.experiment.plan
+    measurer = CellMeasurer(plan, job.folder, job.experiment.workloads, cancel)
     run = SweepRun(
         plan=plan,
         engine=job.engine,
         folder=job.folder,
-        measurer=CellMeasurer(plan, job.folder, job.experiment.workloads, cancel),
+        measurer=measurer,
         starts=start_requests(job.experiment, job.request, job.folder),
         target=Target(url="", model="", continuous_usage=plan.continuous_usage, keep_text=plan.keep_text),
         listener=listener,
@@ -89,11 +93,23 @@ async def _run(job: Job, listener: Listener) -> None:
         before_stop=job.before_stop,
     )
     try:
-        await run.run()
+        async with _load_processes(job.request.workers, measurer):
+            await run.run()
     except asyncio.CancelledError:
         raise InterruptedRunError("interrupted") from None
     finally:
         await job.engine.close()
+
+
+@asynccontextmanager
+async def _load_processes(count: int, measurer: CellMeasurer) -> AsyncIterator[None]:
+    """Several load processes for the whole run, if more than one was asked for."""
+    if count == 1:
+        yield
+        return
+    async with WorkerPool(count) as pool:
+        measurer.run_load = functools.partial(run_workers, pool)
+        yield
 
 
 def _known_token_length(folder: RunFolder) -> dict[str, float] | None:

@@ -12,6 +12,7 @@ from loadgen.analysis.ladder import LadderArm
 from loadgen.clock import utc_now
 from loadgen.commands import options
 from loadgen.commands.sweep_ladder import Ladder, make_ladder
+from loadgen.commands.workload_options import chosen_workload, workload_notes
 from loadgen.engines.base import Engine, StartRequest
 from loadgen.errors import UsageError
 from loadgen.profiles.compat import check_profile
@@ -22,7 +23,6 @@ from loadgen.store.folder import RunFolder
 from loadgen.store.model import Condition, Manifest
 from loadgen.sweep.plan import CellShape, SweepPlan
 from loadgen.workloads.base import Sampling, Workload
-from loadgen.workloads.registry import get_workload
 
 LEVELS = "1,2,4,8,16,32"
 LEVELS_QUICK = "1,4,16"
@@ -52,6 +52,13 @@ class SweepRequest:
     server_args: tuple[str, ...] = ()
     server_env: tuple[str, ...] = ()
     start_timeout_s: float = 600.0
+    input_lengths: str | None = None
+    """Prompt lengths drawn per prompt: `uniform:200-800`; None takes `input_tokens` or the workload's own."""
+    output_lengths: str | None = None
+    ignore_eos: bool = False
+    """Every output is as long as its cap, the same for all profiles."""
+    workers: int = 1
+    """Load processes."""
     k: str | None = None
     """A ladder of K: `1,2,4`, or `auto`."""
     schedule_costs: bool = False
@@ -99,7 +106,7 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         version = getattr(getattr(engine, "vllm", None), "version", None)
         ladder = make_ladder(sources, request.k, schedule_costs=request.schedule_costs, version=version)
         profiles = (profiles[0], *ladder.profiles)
-    workloads = {get_workload(name).name: get_workload(name) for name in options.names(request.workload, "--workload")}
+    workloads = _workloads(request)
     conditions = tuple(
         Condition(workload.name, length, temperature)
         for workload in workloads.values()
@@ -115,14 +122,14 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         order=_order(request, engine),
         sessions=_positive(request.sessions, "--sessions"),
         shape=_shape(request),
-        sampling=Sampling(seed=request.seed),
+        sampling=Sampling(seed=request.seed, ignore_eos=request.ignore_eos),
         max_tokens=_max_tokens(request),
     )
     return Experiment(
         plan,
         profiles,
         workloads,
-        (*warnings, *ladder.warnings),
+        (*warnings, *ladder.warnings, *workload_notes(workloads.values())),
         sources=sources if ladder.profiles else (),
         ladder=ladder.arms or {},
     )
@@ -181,9 +188,17 @@ def make_manifest(
     )
 
 
+def _workloads(request: SweepRequest) -> dict[str, Workload]:
+    names = options.names(request.workload, "--workload")
+    chosen = [chosen_workload(name, request.input_lengths, request.output_lengths) for name in names]
+    return {workload.name: workload for workload in chosen}
+
+
 def _lengths(request: SweepRequest, workload: Workload) -> tuple[int, ...]:
     if request.input_tokens is None:
         return (workload.default_input_tokens,)
+    if request.input_lengths is not None:
+        raise UsageError("--input-tokens and --input-lengths are two ways to say the same: give one of them.")
     return options.counts(request.input_tokens, "--input-tokens")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from loadgen.clock import now_s
 from loadgen.errors import UsageError
@@ -13,6 +14,22 @@ from loadgen.load.target import Target
 from loadgen.workloads.base import Prompt
 
 _NO_HOOKS = WindowHooks()
+
+
+class LoadRunner(Protocol):
+    """What runs a closed loop, in this process or in several."""
+
+    async def __call__(
+        self,
+        target: Target,
+        prompts: Sequence[Prompt],
+        shape: ClosedLoop,
+        hooks: WindowHooks,
+        *,
+        request_estimate_s: float | None = None,
+        cancel: asyncio.Event | None = None,
+    ) -> LoadResult:
+        """As `run_closed_loop`."""
 
 
 async def run_closed_loop(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from loadgen.clock import utc_now
 from loadgen.errors import ServerError
-from loadgen.load.closed_loop import run_closed_loop
+from loadgen.load.closed_loop import LoadRunner, run_closed_loop
 from loadgen.load.health import CpuTimes, read_cpu_times, steal_share
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.load.shape import ClosedLoop, LoadProgress, WindowHooks
@@ -51,6 +51,8 @@ class CellMeasurer:
     cancel: asyncio.Event
     count_tokens: dict[str, TokenCounter] = field(default_factory=dict)
     """By workload; set once the first server has told how long its tokens are, the same for all profiles."""
+    run_load: LoadRunner = run_closed_loop
+    """In this process, or in several: `loadgen.load.workers.closed_loop.run_workers` with its pool."""
     _request_s: dict[tuple[CellKey, int], float] = field(default_factory=dict)
 
     async def measure(
@@ -72,9 +74,7 @@ class CellMeasurer:
             on_record=lambda record: self.folder.append_request(key, record),
         )
         async with scrapes.watcher:
-            load = await run_closed_loop(
-                target, prompts, shape, hooks, request_estimate_s=request_s, cancel=self.cancel
-            )
+            load = await self.run_load(target, prompts, shape, hooks, request_estimate_s=request_s, cancel=self.cancel)
         if load.interrupted or self.cancel.is_set():
             raise InterruptedRunError("interrupted")
         _require_success(load.records, "requests")
