@@ -10,20 +10,29 @@ def command(
     url: Annotated[str, typer.Option(help="The server's base URL, without /v1.")],
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight; with --rate the most of them.")] = 32,
     requests: Annotated[int, typer.Option(min=1, help="Hard bound: no more requests are sent.")] = 256,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Cap of each output.")] = 256,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Cap of each output; else 256, or what a trace or --output-lengths say.")
+    ] = None,
     model: Annotated[str, typer.Option(help="The served model's name; else the server's first one.")] = "",
     workload: Annotated[str, typer.Option(help="A workload's name, or a file of prompts.")] = "code-edit",
     input_tokens: Annotated[int | None, typer.Option(min=1, help="Wanted prompt length.")] = None,
+    input_lengths: Annotated[
+        str | None, typer.Option(help="Prompt lengths drawn per prompt: uniform:200-800, lognormal:500,0.5.")
+    ] = None,
+    output_lengths: Annotated[str | None, typer.Option(help="Caps of the outputs, drawn likewise.")] = None,
     window: Annotated[
         float | None, typer.Option(min=0.1, help="Seconds to measure; else until the prompts end.")
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="Open loop: requests a second.")] = None,
     stages: Annotated[str | None, typer.Option(help="Open loop: SECONDSxRATE,… as 30x2,30x8.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Open loop: a trace's arrival times (JSONL or CSV).")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Open loop: a trace's arrivals and lengths (JSONL or CSV).")
+    ] = None,
     trace_speed: Annotated[float, typer.Option(min=0.001, help="2 replays the trace in half its time.")] = 1.0,
     arrival: Annotated[str, typer.Option(help="Open loop: poisson or constant.")] = "poisson",
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature.")] = 0.0,
     ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to --max-tokens.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Load processes: beyond one core.")] = 1,
     seed: Annotated[int, typer.Option(help="Prompts, sampling and arrivals follow from it.")] = 1,
     timeout: Annotated[float | None, typer.Option(min=0.1, help="Seconds a whole request may take.")] = None,
     ca_file: Annotated[str | None, typer.Option(help="PEM file of the CA that signed the server.")] = None,
@@ -47,6 +56,9 @@ def command(
         requests=requests,
         max_tokens=max_tokens,
         input_tokens=input_tokens,
+        input_lengths=input_lengths,
+        output_lengths=output_lengths,
+        workers=workers,
         window_s=window,
         rate_per_s=rate,
         arrival=arrival,

@@ -14,6 +14,7 @@ import typer
 
 from loadgen.clock import now_s
 from loadgen.commands.load_text import table, warnings_of
+from loadgen.commands.workload_options import chosen_workload, workload_notes
 from loadgen.errors import ExitCode, ServerError, UsageError
 from loadgen.load.closed_loop import run_closed_loop
 from loadgen.load.figures import load_figures, whole_run
@@ -23,15 +24,19 @@ from loadgen.load.request import base_url
 from loadgen.load.runner import run_fast
 from loadgen.load.shape import Arrival, ClosedLoop, LoadProgress, LoadResult, OpenLoop, Stage, WindowHooks
 from loadgen.load.target import Target, Timeouts
+from loadgen.load.workers.closed_loop import run_workers
+from loadgen.load.workers.pool import WorkerPool
 from loadgen.metrics.delta import delta
 from loadgen.metrics.model import CounterDelta
 from loadgen.metrics.parse import Snapshot
 from loadgen.metrics.scrape import MetricsClient
 from loadgen.sweep.tokens import measure_chars_per_token
-from loadgen.workloads.base import Prompt, PromptRequest, Sampling
+from loadgen.workloads.base import Prompt, PromptRequest, Sampling, Workload
 from loadgen.workloads.formats.traces import read_trace
 from loadgen.workloads.lengths import ratio_counter
-from loadgen.workloads.registry import get_workload
+from loadgen.workloads.trace_workload import TraceWorkload
+
+MAX_TOKENS = 256
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class LoadRequest:
     workload: str
     concurrency: int
     requests: int
-    max_tokens: int
+    max_tokens: int | None
     input_tokens: int | None
     window_s: float | None
     rate_per_s: float | None
@@ -52,12 +57,21 @@ class LoadRequest:
     ignore_eos: bool
     seed: int
     timeout_s: float | None
+    input_lengths: str | None
+    output_lengths: str | None
+    workers: int
     stages: str | None
     trace: Path | None
     trace_speed: float
     ca_file: str | None
     verify_tls: bool
     use_proxy: bool
+
+    @property
+    def cap(self) -> int | None:
+        """Of each output; None leaves it to the lengths that were drawn or recorded."""
+        own = self.trace is not None or self.output_lengths is not None
+        return self.max_tokens or (None if own else MAX_TOKENS)
 
     @property
     def is_open(self) -> bool:
@@ -73,7 +87,10 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
             f"--requests {request.requests} cannot keep --concurrency {request.concurrency} in flight: give at least "
             "as many requests, better four times as many."
         )
-    result, server = run_fast(_run(request, schedule))
+    if schedule is not None and request.workers > 1:
+        raise UsageError("--workers splits a closed loop: an open loop runs in one process, so leave one of them out.")
+    workload = chosen_workload(request.workload, request.input_lengths, request.output_lengths, request.trace)
+    result, server = run_fast(_run(request, schedule, workload))
     result = whole_run(result) if _is_whole_run(request, result) else result
     figures = load_figures(result)
     figures["server"] = _server_json(server)
@@ -83,7 +100,7 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
         typer.echo(json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         typer.echo(table(figures, result, server))
-    for warning in warnings_of(result):
+    for warning in (*workload_notes([workload]), *warnings_of(result)):
         typer.echo(f"warning: {warning}", err=True)
     if result.interrupted:
         return ExitCode.INTERRUPTED
@@ -93,7 +110,7 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
     return ExitCode.ANSWER
 
 
-async def _run(request: LoadRequest, schedule: OpenLoop | None) -> tuple[LoadResult, CounterDelta]:
+async def _run(request: LoadRequest, schedule: OpenLoop | None, workload: Workload) -> tuple[LoadResult, CounterDelta]:
     target = Target(
         url=base_url(request.url),
         model=request.model,
@@ -105,7 +122,7 @@ async def _run(request: LoadRequest, schedule: OpenLoop | None) -> tuple[LoadRes
     )
     served = await preflight(target)
     target = replace(target, model=served.model_id)
-    prompts = await _prompts(request, target, served)
+    prompts = await _prompts(request, workload, target, served)
     cancel = asyncio.Event()
     async with MetricsClient(target.url, verify_tls=request.verify_tls) as metrics:
         scrapes = _Scrapes(metrics)
@@ -169,14 +186,17 @@ async def _load(
         # no warm-up tells how long a request lasts: a short spread breaks the lockstep without a long ramp
         spread_s=min(1.0, 0.02 * (request.concurrency - 1)),
     )
-    return await run_closed_loop(target, prompts, closed, hooks, cancel=cancel)
+    if request.workers == 1:
+        return await run_closed_loop(target, prompts, closed, hooks, cancel=cancel)
+    async with WorkerPool(request.workers) as pool:
+        return await run_workers(pool, target, prompts, closed, hooks, cancel=cancel)
 
 
-async def _prompts(request: LoadRequest, target: Target, served: ServedModel) -> tuple[Prompt, ...]:
-    workload = get_workload(request.workload)
-    if served.max_model_len is not None and request.max_tokens >= served.max_model_len:
+async def _prompts(request: LoadRequest, workload: Workload, target: Target, served: ServedModel) -> tuple[Prompt, ...]:
+    cap = request.cap
+    if served.max_model_len is not None and cap is not None and cap >= served.max_model_len:
         raise UsageError(
-            f"--max-tokens {request.max_tokens} leaves no room for a prompt: {served.model_id} has a context of "
+            f"--max-tokens {cap} leaves no room for a prompt: {served.model_id} has a context of "
             f"{served.max_model_len} tokens."
         )
     chars = await measure_chars_per_token(target, {workload.name: workload}, request.seed)
@@ -184,9 +204,11 @@ async def _prompts(request: LoadRequest, target: Target, served: ServedModel) ->
         seed=request.seed,
         level=request.concurrency,
         repeat=0,
-        count=request.requests,
+        count=min(request.requests, len(workload.trace.arrivals))
+        if isinstance(workload, TraceWorkload)
+        else request.requests,
         input_tokens=request.input_tokens,
-        max_tokens=request.max_tokens,
+        max_tokens=cap,
     )
     return workload.prompts(wanted, ratio_counter(chars[workload.name]))
 

@@ -6,6 +6,7 @@ from typing import Any
 from loadgen.load.health import CPU_LIMIT, LAG_LIMIT_S, ZERO_GAP_LIMIT
 from loadgen.load.record import Outcome
 from loadgen.load.shape import LoadResult
+from loadgen.load.summary import distribution
 from loadgen.metrics.model import CounterDelta
 
 _COLUMNS = ("mean", "p50", "p90", "p99", "max")
@@ -20,6 +21,10 @@ def table(figures: dict[str, Any], result: LoadResult, server: CounterDelta) -> 
         cells = "".join(f"{_ms(row[column]):>11}" for column in _COLUMNS)
         lines.append(f"{name.removesuffix('_s'):14}{row['n']:>8}{cells}")
     lines += ["", f"output         {figures['output_tokens_per_s']:,.1f} tokens/s over {result.window_s:.2f} s"]
+    length = distribution(r.output_tokens for r in result.records if r.outcome is Outcome.OK)
+    if length.mean is not None:
+        shown = f"mean {length.mean:,.1f}, p50 {length.p50:,.0f}, max {length.max:,.0f} tokens"
+        lines.append(f"output length  {shown}, {length.n} requests")
     met = [f"{name} {count}" for name, count in figures["outcomes"].items() if count]
     lines.append(f"outcomes       {', '.join(met) or 'none'}")
     health = result.health
@@ -34,10 +39,10 @@ def table(figures: dict[str, Any], result: LoadResult, server: CounterDelta) -> 
 def warnings_of(result: LoadResult) -> list[str]:
     """What a reader must know before trusting the figures, each with its cure."""
     health, found = result.health, []
-    if health.loop_lag_p99_s > LAG_LIMIT_S or health.cpu_share > CPU_LIMIT:
+    if health.loop_lag_p99_s > LAG_LIMIT_S or health.cpu_share > CPU_LIMIT * health.processes:
         found.append(
             f"client-bound: loop lag p99 {health.loop_lag_p99_s * 1e3:.1f} ms, CPU {health.cpu_share:.0%}; give the "
-            "client a core of its own or lower the concurrency"
+            "client a core of its own, use --workers, or lower the concurrency"
         )
     if health.zero_gap_share > ZERO_GAP_LIMIT:
         found.append(

@@ -118,6 +118,46 @@ async def test_open_loop_prints_a_table(start_server: Any, openai: Any) -> None:
     assert len(sent(server)) == 12
 
 
+async def test_load_over_two_processes_sends_each_prompt_once(start_server: Any, openai: Any) -> None:
+    server = await start_server(openai)
+    code, out, error = await loadgen(
+        "load", "--url", server.url, "--concurrency", "4", "--requests", "24", "--workers", "2", "--json"
+    )
+    assert code == 0, error
+    found = json.loads(out, parse_constant=refuse)
+    assert set(found) == KEYS
+    assert found["outcomes"]["ok"] == 24
+    assert len({seen.body for seen in sent(server)}) == 24
+
+
+async def test_a_trace_gives_arrivals_and_lengths_and_its_warnings_are_shown(
+    start_server: Any, openai: Any, tmp_path: Path
+) -> None:
+    trace = tmp_path / "mooncake.jsonl"
+    rows = [{"timestamp": 40 * i, "input_length": 4 if i == 0 else 600, "output_length": 10 + i} for i in range(5)]
+    trace.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    server = await start_server(openai)
+    code, out, error = await loadgen("load", "--url", server.url, "--trace", str(trace))
+    assert code == 0, error
+    assert [seen.json()["max_tokens"] for seen in sent(server)] == [10, 11, 12, 13, 14]
+    assert "output length  mean 6.0" in out
+    assert "were lengthened" in error
+
+
+async def test_lengths_are_drawn_per_prompt_and_follow_from_the_seed(start_server: Any, openai: Any) -> None:
+    caps = []
+    for _ in range(2):
+        server = await start_server(openai)
+        drawn = ("--output-lengths", "uniform:4-40", "--input-lengths", "uniform:200-400", "--ignore-eos")
+        code, _, error = await loadgen("load", "--url", server.url, "--concurrency", "2", "--requests", "8", *drawn)
+        assert code in (0, 3), error
+        caps.append(sorted((seen.json()["max_tokens"], len(seen.body)) for seen in sent(server)))
+        assert {seen.json()["ignore_eos"] for seen in sent(server)} == {True}
+    assert caps[0] == caps[1]
+    assert len({cap for cap, _ in caps[0]}) > 3
+    assert all(4 <= cap <= 40 for cap, _ in caps[0])
+
+
 async def test_c59_wrong_model_name_is_refused_with_both_names(start_server: Any, openai: Any) -> None:
     server = await start_server(openai)
     code, out, error = await loadgen("load", "--url", server.url, "--model", "org/name")
@@ -175,6 +215,8 @@ async def test_c60_ctrl_c_gives_what_was_measured(start_server: Any, chunks: Any
         (("--url", "http://127.0.0.1:9", "--rate", "1", "--stages", "1x1"), "give one of them"),
         (("--url", "http://127.0.0.1:9", "--stages", "fast"), "30x2,30x8"),
         (("--url", "http://127.0.0.1:9", "--trace", "missing.jsonl"), "cannot be read"),
+        (("--url", "http://127.0.0.1:9", "--output-lengths", "many"), "tells no length"),
+        (("--url", "http://127.0.0.1:9", "--rate", "3", "--workers", "2"), "splits a closed loop"),
     ],
 )
 def test_wrong_usage_is_one_sentence(here: Here, arguments: tuple[str, ...], says: str) -> None:
