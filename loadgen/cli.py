@@ -20,6 +20,7 @@ from loadgen.commands import (
     runs,
     simulate,
     sweep,
+    verify,
 )
 from loadgen.errors import ExitCode, LoadgenError
 from loadgen.service import serve
@@ -46,6 +47,7 @@ def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> No
 register(app, "sweep", sweep.command)
 register(app, "load", load.command)
 register(app, "lossless", lossless.command)
+register(app, "verify", verify.command)
 register(app, "report", report.command)
 register(app, "plan", plan.command)
 register(app, "analyse", analyse.command)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from loadgen.analysis.schedule import Choice, span
-from loadgen.analysis.verify_model import Claim, Comparison, Role, Verdict
+from loadgen.analysis.verify_model import Claim, Comparison, Role, Verdict, Verification
 from loadgen.profiles.model import BatchSchedule
 
 
@@ -99,3 +99,15 @@ def more_seconds(open_at: Sequence[Comparison]) -> float | None:
     for one in open_at:
         by_place[one.place] = max(by_place.get(one.place, 0.0), one.more_s or 0.0)
     return sum(by_place.values()) if by_place else None
+
+
+def final_words(found: Verification) -> str:
+    """What to do after all, with the verdict: the end of the one-sentence answer."""
+    places = len(dict.fromkeys(one.place for one in found.comparisons))
+    if found.verdict is Verdict.HOLDS:
+        within = f"holds at {places} loads within {100 * found.margin:.1f} %"
+        return f"{advice_words(found.claim)} (re-measured: {within})"
+    if found.verdict is Verdict.FAILS:
+        return found.sentence.removesuffix(".")
+    unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
+    return f"{advice_words(found.claim)} (re-measured: not resolved{_time(unsure)})"

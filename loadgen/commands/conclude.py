@@ -4,10 +4,14 @@ from pathlib import Path
 
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.model import BreakEvenStatus, Findings
-from loadgen.errors import ExitCode
+from loadgen.analysis.verify_attach import with_verification
+from loadgen.analysis.verify_model import Verification
+from loadgen.errors import ExitCode, UsageError
 from loadgen.report.write import write_reports
+from loadgen.store.codec import decode
 from loadgen.store.folder import RunFolder
 
+VERIFY, VERIFICATION = "verify", "verification.json"
 STATES = ("started", "interrupted", "completed")
 """Kinds of event that tell a run's state; the last one holds."""
 
@@ -16,7 +20,20 @@ def find_findings(folder: RunFolder) -> Findings:
     """What the run's cells say. A run that was begun and never completed, killed ones too, is interrupted."""
     states = [event.kind for event in folder.events() if event.kind in STATES]
     interrupted = bool(states) and states[-1] != "completed"
-    return analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
+    findings = analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
+    verification = find_verification(folder)
+    return with_verification(findings, verification) if verification else findings
+
+
+def find_verification(folder: RunFolder) -> Verification | None:
+    """What `loadgen verify` found of this run; None if it was not verified."""
+    path = folder.path / VERIFY / VERIFICATION
+    if not path.is_file():
+        return None
+    try:
+        return decode(path.read_bytes(), Verification)
+    except ValueError as error:
+        raise UsageError(f"{path} cannot be read ({error}); remove it and run loadgen verify again.") from error
 
 
 def write(folder: RunFolder, findings: Findings) -> dict[str, Path]:

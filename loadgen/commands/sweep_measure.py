@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -32,8 +32,8 @@ class Job:
     engine_reason: str
     folder: RunFolder
     as_json: bool
-    before_stop: BeforeStop | None = None
-    """Measured while a stage's servers are still up, after its cells."""
+    probe: Callable[[CellMeasurer], BeforeStop] | None = None
+    """Makes what is measured while a stage's servers are still up, after its cells."""
 
 
 def measure(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError | None:
@@ -90,7 +90,7 @@ async def _run(job: Job, listener: Listener) -> None:
         listener=listener,
         cancel=cancel,
         chars_per_token=_known_token_length(job.folder),
-        before_stop=job.before_stop,
+        before_stop=job.probe(measurer) if job.probe else None,
     )
     try:
         async with _load_processes(job.request.workers, measurer):

@@ -1,0 +1,58 @@
+"""`loadgen verify`: does the advice of a run hold when it is measured again?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from loadgen.store.folder import RUNS
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A run folder, its name, or latest.")] = "latest",
+    engine: Annotated[str | None, typer.Option(help="Another engine than the run's: docker, process, …")] = None,
+    url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram-schedule=URL.")] = None,
+    margin: Annotated[float | None, typer.Option(help="What still counts as no worse: 0.02 is 2 %.")] = None,
+    levels: Annotated[str | None, typer.Option(help="Other loads than the run's; edges are added.")] = None,
+    repeats: Annotated[int | None, typer.Option(help="Cells per load, server and session.")] = None,
+    sessions: Annotated[int | None, typer.Option(help="Starts of each server.")] = None,
+    window: Annotated[float | None, typer.Option(help="Seconds that each cell measures.")] = None,
+    open_loop: Annotated[float | None, typer.Option("--open-loop", help="Seconds across each edge; 0: none.")] = None,
+    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Progress as JSON lines on stderr, summary on stdout.")
+    ] = False,
+) -> None:
+    """Put a run's advice to the test: fresh prompts, the schedule beside the best static K and no speculation, at every
+    load and at the schedule's edges. Ends with 0 if it holds, 1 if it does not, 3 if that cannot be told yet.
+
+    Example: loadgen verify latest --margin 0.03
+    """
+    from loadgen.commands.sweep_measure import listening
+    from loadgen.commands.verify_run import carry_out, exit_code, finish
+    from loadgen.commands.verify_setup import VerifyRequest, prepare
+    from loadgen.errors import ExitCode
+    from loadgen.store.folder import find_run
+    from loadgen.store.lock import FolderLock
+    from loadgen.sweep.interrupt import InterruptedRunError
+
+    asked = VerifyRequest(
+        engine=engine,
+        url=url,
+        margin=margin,
+        levels=levels,
+        repeats=repeats,
+        sessions=sessions,
+        window_s=window,
+        open_loop_s=open_loop,
+    )
+    folder = find_run(run, runs)
+    with FolderLock(folder.path):
+        prepared = prepare(folder, asked, as_json=as_json)
+        try:
+            with listening(prepared.job.request.against, as_json=as_json) as listener:
+                verification = carry_out(prepared, listener)
+        except InterruptedRunError:
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        finish(folder, as_json=as_json)
+    raise typer.Exit(exit_code(verification.verdict))

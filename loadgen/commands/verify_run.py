@@ -1,0 +1,63 @@
+"""A verification from its first server to its verdict, and into the run's reports."""
+
+import contextlib
+from dataclasses import replace
+
+from loadgen.analysis.verify_conclude import verify
+from loadgen.analysis.verify_model import Verdict, Verification
+from loadgen.commands.conclude import VERIFICATION, find_findings, show, write
+from loadgen.commands.sweep_measure import measure, require_cells
+from loadgen.commands.verify_setup import Prepared
+from loadgen.errors import ExitCode, LoadgenError
+from loadgen.store.codec import encode
+from loadgen.store.folder import RunFolder, write_whole
+from loadgen.store.lock import FolderLock
+from loadgen.sweep.events import Listener
+from loadgen.sweep.verify import OpenProbe, open_runs
+
+
+def carry_out(prepared: Prepared, listener: Listener) -> Verification:
+    """The verdict, which stands in RUN/verify then. LoadgenError or InterruptedRunError if it is not whole."""
+    job = prepared.job
+    if prepared.rates:
+        condition, rates, length_s = prepared.claim.condition, prepared.rates, prepared.open_loop_s
+        job = replace(job, probe=lambda measurer: OpenProbe(measurer, condition, rates, length_s))
+    with FolderLock(job.folder.path), contextlib.closing(job.folder):
+        outcome = measure(job, listener)
+        require_cells(job, outcome)
+        if isinstance(outcome, LoadgenError):
+            raise type(outcome)(f"{outcome} The verification is not complete: start it again.")
+        if outcome is not None:
+            raise outcome
+    verification = conclude(job.folder, prepared)
+    write_whole(job.folder.path / VERIFICATION, encode(verification) + b"\n")
+    return verification
+
+
+def conclude(own: RunFolder, prepared: Prepared) -> Verification:
+    """What the cells of a verification say."""
+    return verify(
+        prepared.claim,
+        own.manifest(),
+        own.cells(),
+        own.servers(),
+        open_runs(own),
+        margin=prepared.margin,
+        margin_reason=prepared.margin_reason,
+    )
+
+
+def finish(folder: RunFolder, *, as_json: bool) -> None:
+    """The run's reports with the verdict in them, and the verdict shown."""
+    findings = find_findings(folder)
+    write(folder, findings)
+    show(folder, findings, as_json=as_json)
+
+
+def exit_code(verdict: Verdict) -> ExitCode:
+    """0 holds, 1 does not hold, 3 not resolved."""
+    return {
+        Verdict.HOLDS: ExitCode.ANSWER,
+        Verdict.FAILS: ExitCode.FINDINGS,
+        Verdict.OPEN: ExitCode.NO_VERDICT,
+    }[verdict]

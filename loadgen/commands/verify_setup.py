@@ -1,0 +1,203 @@
+"""What a verification needs before it starts: the claim, its servers, its loads, its margin. Starts nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from loadgen.analysis.batchmap import batch_at
+from loadgen.analysis.findings import analyse, situation_of
+from loadgen.analysis.model import ConditionFinding
+from loadgen.analysis.ratios import MIN_N
+from loadgen.analysis.recommendation import advise
+from loadgen.analysis.recommendation_advice import Advice
+from loadgen.analysis.schedule import Choice, standard_error
+from loadgen.analysis.verify import attainable_margin
+from loadgen.analysis.verify_claim import make_claim, tested_levels
+from loadgen.analysis.verify_model import Claim, Role
+from loadgen.commands import options
+from loadgen.commands.conclude import VERIFY
+from loadgen.commands.sweep_measure import Job
+from loadgen.commands.sweep_setup import Experiment, SweepRequest, make_manifest
+from loadgen.engines.base import Engine
+from loadgen.engines.choose import EngineRequest, choose_engine
+from loadgen.errors import NoVerdictError, UsageError
+from loadgen.profiles.derive import with_k, with_schedule
+from loadgen.profiles.loader import load_profile
+from loadgen.profiles.model import ServerProfile
+from loadgen.store.codec import builtins, convert
+from loadgen.store.folder import RunFolder
+from loadgen.store.model import CellResult, Condition, Manifest
+from loadgen.sweep.plan import SweepPlan
+from loadgen.workloads.registry import get_workload
+
+SEED_STEP = 1_000_003
+"""Far from any seed that a person would choose for a run."""
+OPEN_LOOP_S = 12.0
+OPEN_LOOP_QUICK_S = 6.0
+OPEN_LOOP_SLOW_S = 60.0
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """What was asked; None = the default for the run and its engine."""
+
+    engine: str | None = None
+    url: str | None = None
+    margin: float | None = None
+    levels: str | None = None
+    repeats: int | None = None
+    sessions: int | None = None
+    window_s: float | None = None
+    open_loop_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A checked verification."""
+
+    job: Job
+    claim: Claim
+    margin: float
+    margin_reason: str
+    rates: dict[int, float]
+    """Edge → arrivals per second of the open loop; empty without one."""
+    open_loop_s: float
+
+
+def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepared:
+    """The verification of a run's advice. NoVerdictError if the run advises nothing, UsageError for what cannot be."""
+    manifest, cells = folder.manifest(), folder.cells()
+    findings = analyse(manifest, cells, folder.servers())
+    advice = advise(findings.conditions, situation_of(manifest, folder.servers()))
+    if advice is None:
+        raise NoVerdictError(f"{folder.run_id} advises nothing that could be verified yet: {findings.answer}")
+    engine, reason, wanted = _engine(manifest, asked)
+    request = replace(convert(manifest.settings["request"], SweepRequest), quick=manifest.quick)
+    profiles, arms = _profiles(folder, manifest, advice)
+    claim = make_claim(advice, arms)
+    attempt = _make_room(folder)
+    plan = _plan(manifest, asked, claim, tuple(p.name for p in profiles), engine, attempt)
+    workload = get_workload(claim.condition.workload)
+    experiment = Experiment(plan, profiles, {workload.name: workload}, ())
+    own = RunFolder(folder.path / VERIFY)
+    own.path.mkdir()
+    margin, why = _margin(asked, findings.conditions, plan.repeats * plan.sessions)
+    made = make_manifest(f"{folder.run_id}/{VERIFY}", experiment, request, engine, reason)
+    settings = made.settings | {"engine": wanted.stored(), "claim": builtins(claim), "margin": margin}
+    own.write_manifest(replace(made, settings=settings))
+    length_s = _open_loop_s(asked, manifest, engine)
+    rates = _rates(claim, manifest, cells) if length_s else {}
+    job = Job(experiment, request, engine, reason, own, as_json)
+    return Prepared(job, claim, margin, why, rates, length_s)
+
+
+def _engine(manifest: Manifest, asked: VerifyRequest) -> tuple[Engine, str, EngineRequest]:
+    wanted = convert(manifest.settings["engine"], EngineRequest)
+    if asked.url is not None:
+        wanted = replace(wanted, name="url", url=asked.url)
+    elif asked.engine is not None:
+        wanted = replace(wanted, name=asked.engine)
+    engine, reason = choose_engine(wanted)
+    return engine, reason, wanted
+
+
+def _profiles(
+    folder: RunFolder, manifest: Manifest, advice: Advice
+) -> tuple[tuple[ServerProfile, ...], dict[Role, str]]:
+    """The servers, no speculation first, and which role each plays."""
+    kept = folder.path / "profiles"
+    source = load_profile(advice.profile, kept)
+    found = {Role.NONE: load_profile(manifest.against, kept), Role.STATIC: with_k(source, advice.static_k)}
+    if advice.can_schedule:
+        found[Role.SCHEDULE] = with_schedule(source, advice.ranges)
+    return tuple(found.values()), {role: profile.name for role, profile in found.items()}
+
+
+def _make_room(folder: RunFolder) -> int:
+    """How many verifications there were before; the last one moves aside."""
+    earlier = len(list(folder.path.glob(f"{VERIFY}-[0-9]*")))
+    last = folder.path / VERIFY
+    if last.exists():
+        earlier += 1
+        last.rename(folder.path / f"{VERIFY}-{earlier}")
+    return earlier
+
+
+def _plan(
+    manifest: Manifest,
+    asked: VerifyRequest,
+    claim: Claim,
+    profiles: tuple[str, ...],
+    engine: Engine,
+    attempt: int,
+) -> SweepPlan:
+    plan = convert(manifest.settings["plan"], SweepPlan)
+    seed = manifest.seed + SEED_STEP * (attempt + 1)
+    # Where a start costs a second, every repeat gets its own: the verdict then holds for starts to come.
+    cheap = engine.simulated and not manifest.quick
+    sessions = asked.sessions or (MIN_N if cheap else 1)
+    repeats = asked.repeats or (1 if sessions >= MIN_N else max(manifest.repeats, 2 if manifest.quick else MIN_N))
+    levels = options.levels(asked.levels) if asked.levels else manifest.levels
+    shape = plan.shape
+    if asked.window_s is not None:
+        shape = replace(shape, window_s=asked.window_s, max_window_s=max(shape.max_window_s, 4 * asked.window_s))
+    order = "together" if engine.can_run_together else ("alternate" if sessions > 1 else "blocks")
+    return replace(
+        plan,
+        profiles=profiles,
+        conditions=(claim.condition,),
+        levels=tested_levels(levels, claim.edges),
+        repeats=repeats,
+        sessions=sessions,
+        seed=seed,
+        order=order,
+        sampling=replace(plan.sampling, seed=seed),
+        shape=shape,
+    )
+
+
+def _margin(asked: VerifyRequest, conditions: Sequence[ConditionFinding], repeats: int) -> tuple[float, str]:
+    if asked.margin is not None:
+        if not 0 < asked.margin < 1:
+            raise UsageError(f"--margin is {asked.margin:g}; give a share such as 0.02 for 2 %.")
+        return asked.margin, "as asked"
+    spreads = [
+        (error * level.speedup.n**0.5, level.speedup.n - 1)
+        for condition in conditions
+        for profile in condition.profiles
+        for level in profile.levels
+        if level.valid and level.speedup is not None and (error := standard_error(level.speedup)) is not None
+    ]
+    margin = attainable_margin(spreads, repeats)
+    known = f"the spread of {len(spreads)} measured speed-ups" if spreads else "no known spread"
+    return margin, f"what {repeats} repeats can tell with 80 % power, by {known}; between 2 and 10 %"
+
+
+def _open_loop_s(asked: VerifyRequest, manifest: Manifest, engine: Engine) -> float:
+    if asked.open_loop_s is not None:
+        if asked.open_loop_s < 0:
+            raise UsageError(f"--open-loop is {asked.open_loop_s:g}; give seconds, or 0 for none.")
+        return asked.open_loop_s
+    if getattr(engine, "slow", False):
+        return OPEN_LOOP_SLOW_S
+    return OPEN_LOOP_QUICK_S if manifest.quick else OPEN_LOOP_S
+
+
+def _rates(claim: Claim, manifest: Manifest, cells: Sequence[CellResult]) -> dict[int, float]:
+    """Requests per second that the run saw at each edge, log–log between its levels: with so many arrivals, so many
+    are in flight (Little 1961).
+    """
+    if claim.choice is not Choice.SCHEDULE:
+        return {}
+    known = _request_rates(claim.condition, manifest, cells)
+    return {edge: batch_at(known, edge) for edge in claim.edges} if known else {}
+
+
+def _request_rates(
+    condition: Condition, manifest: Manifest, cells: Sequence[CellResult]
+) -> list[tuple[int, float | None]]:
+    """(level, requests/s) by output tokens, counted finer than requests; of the baseline."""
+    by_level: dict[int, list[float]] = {}
+    for cell in cells:
+        if cell.key.profile == manifest.against and cell.key.condition == condition and cell.output_tokens.mean:
+            by_level.setdefault(cell.key.level, []).append(cell.output_tokens_per_s / cell.output_tokens.mean)
+    return [(level, sum(found) / len(found)) for level, found in sorted(by_level.items())]
