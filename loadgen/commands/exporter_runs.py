@@ -77,9 +77,17 @@ class RunsCollector(Collector):
             return self._seen[name]
         folder = RunFolder(self._runs / name)
         try:
-            return _Seen(folder, folder.manifest(), RequestTail(folder.path / "requests.jsonl"))
+            manifest = folder.manifest()
         except LoadgenError:
             return None
+        tail = RequestTail(folder.path / "requests.jsonl")
+        tail.expect(
+            (profile, condition.workload, str(level))
+            for profile in manifest.profiles
+            for condition in manifest.conditions
+            for level in manifest.levels
+        )
+        return _Seen(folder, manifest, tail)
 
 
 def exposition(collector: RunsCollector) -> bytes:

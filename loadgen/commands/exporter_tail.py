@@ -3,7 +3,7 @@
 import bisect
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,13 +29,14 @@ class Counts:
     """One histogram."""
 
     bounds: tuple[float, ...]
-    counts: list[int] = field(default_factory=list)
+    counts: list[int] = field(init=False)
     total: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
 
     def add(self, value: float) -> None:
         """Counts one observation."""
-        if not self.counts:
-            self.counts = [0] * (len(self.bounds) + 1)
         self.counts[bisect.bisect_left(self.bounds, value)] += 1
         self.total += value
 
@@ -59,6 +60,14 @@ class RequestTail:
     histograms: dict[str, dict[Key, Counts]] = field(default_factory=lambda: {name: {} for name in BUCKETS})
     last_cell: CellKey | None = None
     _offset: int = 0
+
+    def expect(self, keys: Iterable[Key]) -> None:
+        """Counts these from 0: a series that begins with its first observation has no rate for it."""
+        for key in keys:
+            self.outcomes[key, "measure", "ok"] += 0
+            self.tokens[key] += 0
+            for name, histograms in self.histograms.items():
+                histograms.setdefault(key, Counts(BUCKETS[name]))
 
     def look(self) -> None:
         """Counts the lines that have come since the last look."""
