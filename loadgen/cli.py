@@ -9,8 +9,10 @@ import typer
 from loadgen import __version__
 from loadgen.commands import (
     analyse,
+    answer,
     check,
     exporter,
+    import_results,
     inspect_metrics,
     inspect_stream,
     load,
@@ -18,6 +20,7 @@ from loadgen.commands import (
     plan,
     report,
     runs,
+    schedule,
     simulate,
     sweep,
     verify,
@@ -47,9 +50,12 @@ def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> No
 register(app, "sweep", sweep.command)
 register(app, "load", load.command)
 register(app, "lossless", lossless.command)
+register(app, "answer", answer.command)
+register(app, "schedule", schedule.command)
 register(app, "verify", verify.command)
 register(app, "report", report.command)
 register(app, "plan", plan.command)
+register(app, "import", import_results.command)
 register(app, "analyse", analyse.command)
 register(app, "runs", runs.command)
 register(app, "simulate", simulate.command)

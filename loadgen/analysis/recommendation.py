@@ -153,30 +153,32 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
         always = ((1, situation.max_num_seqs or DEFAULT_END, k),)
         told = Recommendation(STATIC, k, holds, None, why + tail)
         return Advice(told, Choice.STATIC, profile, case.condition, k, always, always)
-    ranges = ranges_of(case.finding, k, situation.max_num_seqs)
+    ranges = tuple(ranges_of(case.finding, k, situation.max_num_seqs))
     in_flight = _in_flight(case, k, ranges[-1][1])
     able = ability(situation.methods.get(profile, "none"), situation.version, situation.data_parallel)
     old = _old_number(ranges)
     graph = _graph_limit(case, k, situation.max_graph_size.get(profile))
-    told = Recommendation(able.setting, _value(able, ranges, old), holds, None, _why(case, able, old) + graph + tail)
+    told = Recommendation(
+        able.setting, _value(able, ranges, in_flight, old), holds, None, _why(case, able, old) + graph + tail
+    )
     return Advice(
         recommendation=told,
         choice=Choice.SCHEDULE if able.setting == SCHEDULE else Choice.TWO_POOLS,
         profile=profile,
         condition=case.condition,
         static_k=k,
-        ranges=tuple(ranges),
+        ranges=ranges,
         in_flight=in_flight,
         edges=edges_of(in_flight),
         can_schedule=able.setting == SCHEDULE,
     )
 
 
-def _value(able: Ability, ranges: Sequence[tuple[int, int, int]], old: int | None) -> object:
-    edges = [list(entry) for entry in ranges]
+def _value(able: Ability, ranges: BatchSchedule, in_flight: BatchSchedule, old: int | None) -> object:
+    """A schedule in requests per step; for a router in requests in flight, which is what it sees."""
     if able.setting == TWO_POOLS:
-        return {"edges": edges}
-    return old if able.setting == OLD_SWITCH else edges
+        return {"edges": [list(entry) for entry in in_flight]}
+    return old if able.setting == OLD_SWITCH else [list(entry) for entry in ranges]
 
 
 def _in_flight(case: _Case, k: int, end: int) -> BatchSchedule:

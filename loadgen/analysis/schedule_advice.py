@@ -93,7 +93,7 @@ def graph_warning(schedule: Schedule, in_flight: BatchSchedule, limit: int | Non
 def _pool_value(schedule: Schedule, able: Ability) -> object:
     if able.setting == OLD_SWITCH:
         return next((first for first, _, k in schedule.pools if k == 0), None)
-    return {"num_speculative_tokens": schedule.static_k, "edges": [list(entry) for entry in schedule.pools]}
+    return {"num_speculative_tokens": schedule.static_k, "edges": [list(entry) for entry in schedule.pools_in_flight]}
 
 
 def _best_static(schedule: Schedule) -> str:

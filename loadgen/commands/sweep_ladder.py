@@ -12,6 +12,8 @@ from loadgen.profiles.model import ServerProfile
 
 AUTO = "auto"
 """The profile's own K and its halves, down to 1."""
+HALF = "half"
+"""The profile's own K and its half: for a first look."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,10 @@ def _add(profile: ServerProfile, arm: LadderArm, profiles: list[ServerProfile], 
 def _wanted(source: ServerProfile, k: str) -> tuple[int, ...]:
     if source.speculative is None:
         raise UsageError(f"Profile {source.name} does not speculate, so that --k has nothing to vary.")
-    if k != AUTO:
+    if k not in (AUTO, HALF):
         return tuple(sorted(set(options.counts(k, "--k"))))
     found = [source.speculative.num_speculative_tokens]
-    while found[0] > 1:
+    while found[0] > 1 and (k == AUTO or len(found) < 2):
         found.insert(0, found[0] // 2)
     return tuple(found)
 
