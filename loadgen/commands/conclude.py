@@ -1,5 +1,6 @@
 """From a run folder to its answer: analyse, write, show. Every command that ends with an answer ends here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from loadgen.analysis.findings import analyse
@@ -21,6 +22,8 @@ def find_findings(folder: RunFolder) -> Findings:
     states = [event.kind for event in folder.events() if event.kind in STATES]
     interrupted = bool(states) and states[-1] != "completed"
     findings = analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
+    # An imported run says in its manifest what cannot be known from it.
+    findings = replace(findings, notes=(*findings.notes, *folder.manifest().settings.get("unknown", ())))
     verification = find_verification(folder)
     return with_verification(findings, verification) if verification else findings
 

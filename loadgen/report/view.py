@@ -222,6 +222,8 @@ def prompt_hashes(cells: Iterable[CellResult]) -> list[tuple[str, str, str]]:
     """(condition, SHA-256 over its cells' prompt hashes, whether all profiles had the same prompts) per condition."""
     by_place: dict[Condition, dict[tuple[int, int, int], set[str]]] = {}
     for cell in cells:
+        if not cell.prompts_sha256:
+            continue  # imported from another tool, which does not say what it sent
         key = cell.key
         place = by_place.setdefault(key.condition, {})
         place.setdefault((key.session, key.level, key.repeat), set()).add(cell.prompts_sha256)

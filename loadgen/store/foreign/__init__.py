@@ -1,0 +1,1 @@
+"""Other load generators' results as plain facts: one file a format."""
