@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from loadgen.analysis.breakeven import describe
+from loadgen.analysis.breakeven import describe, interval
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, ConditionFinding, LevelFinding, ProfileFinding
 from loadgen.store.model import Condition
 
@@ -100,7 +100,7 @@ def _found(verdict: BreakEven, where: str) -> str:
     first = verdict.crossings[0]
     if len(verdict.crossings) > 1:
         return f"turns {len(verdict.crossings)} times on {where} ({', then '.join(map(describe, verdict.crossings))})"
-    bracket = f"(bracket {first.level_below} to {first.level_above})"
+    bracket = f"({interval(first)})"
     if first.direction == "up":
         return f"pays off on {where} only above {first.concurrency:g} concurrent requests {bracket}"
     return f"pays off up to {first.concurrency:g} concurrent requests on {where} {bracket}"

@@ -3,14 +3,18 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from loadgen.analysis.local_curve import local_curve
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
 from loadgen.analysis.ratios import MIN_N, t_quantile
 from loadgen.analysis.signs import LevelStat, Signs, sure_signs
 
+ROUNDING = 1e-9
+"""2 ** log2(7) may fall just below 7."""
 MAX_REPEATS = 30
 """More repeats than this are not advised: such a level is a draw."""
 
@@ -21,18 +25,19 @@ def find_break_even(
     quick: bool = False,
     pair_seconds: Mapping[int, float] | None = None,
     looks: int = 1,
+    shifts: Sequence[float] = (),
 ) -> BreakEven:
     """The status, all crossings and one sentence, from the log ratios per level (invalid levels left out).
 
     found: a sure gain and a sure loss. pays_throughout: a sure gain at the highest level and no sure loss. never_pays:
     no sure gain, a sure loss, and every leaning gain has sure losses on both sides. inconclusive: anything else, with
     what would settle it; `pair_seconds` (measured seconds of one more pair, by level) turns that into time.
-    `looks`: see `sure_signs`.
+    `looks`: see `sure_signs`; `shifts`: see `local_curve`.
     """
     levels = sorted(levels, key=lambda stat: stat.level)
     signs = sure_signs(levels, looks=looks)
     status = _status(levels, signs)
-    crossings = _crossings(levels, signs) if status is BreakEvenStatus.FOUND else ()
+    crossings = _crossings(levels, signs, shifts) if status is BreakEvenStatus.FOUND else ()
     if status is BreakEvenStatus.INCONCLUSIVE:
         sentence = _unsettled(levels, signs, pair_seconds or {})
     else:
@@ -61,20 +66,47 @@ def _status(levels: Sequence[LevelStat], signs: Signs) -> BreakEvenStatus:
     return BreakEvenStatus.INCONCLUSIVE
 
 
-def _crossings(levels: Sequence[LevelStat], signs: Signs) -> tuple[Crossing, ...]:
+def _crossings(levels: Sequence[LevelStat], signs: Signs, shifts: Sequence[float]) -> tuple[Crossing, ...]:
     """One crossing wherever two neighbouring sure levels differ in sign."""
     sure = [stat for stat in levels if signs.by_level[stat.level]]
+    turns = [
+        pair for pair in itertools.pairwise(sure) if signs.by_level[pair[0].level] != signs.by_level[pair[1].level]
+    ]
     found = []
-    for below, above in itertools.pairwise(sure):
-        if signs.by_level[below.level] == signs.by_level[above.level]:
-            continue
+    for number, (below, above) in enumerate(turns):
+        direction = "down" if below.mean > 0 else "up"
         inside = [stat for stat in levels if below.level <= stat.level <= above.level]
-        found.append(_crossing(inside, direction="down" if below.mean > 0 else "up"))
+        crossing, start = _crossing(inside, direction)
+        if not signs.indicative:
+            # A curve may reach beyond its bracket, but not into the next crossing's.
+            low = turns[number - 1][1].level if number else levels[0].level
+            high = turns[number + 1][0].level if number + 1 < len(turns) else levels[-1].level
+            near = [stat for stat in levels if low <= stat.level <= high]
+            crossing = _narrowed(crossing, start, near, shifts)
+        found.append(crossing)
     return tuple(found)
 
 
-def _crossing(inside: Sequence[LevelStat], direction: str) -> Crossing:
-    """The crossing in a bracket: its point estimate, and the whole bracket as its interval.
+def _narrowed(crossing: Crossing, start: float, near: Sequence[LevelStat], shifts: Sequence[float]) -> Crossing:
+    """The crossing by a curve through the levels near it, where they are enough; else as it was."""
+    low, high = float(crossing.level_below), float(crossing.level_above)
+    curve = local_curve(near, (crossing.level_below, crossing.level_above), start, shifts)
+    if curve is None:
+        return crossing
+    whole = [min(float(math.floor(value + ROUNDING)), high - 1) for value in (curve.crossing, *curve.ci95)]
+    whole[2] = max(whole[2], low)
+    return replace(
+        crossing,
+        concurrency=whole[0],
+        ci95=(whole[1], whole[2]),
+        kind="curve",
+        exact=curve.crossing,
+        exact_ci95=curve.ci95,
+    )
+
+
+def _crossing(inside: Sequence[LevelStat], direction: str) -> tuple[Crossing, float]:
+    """The crossing in a bracket: its point estimate, and the whole bracket as its interval; and the estimate unrounded.
 
     A crossing at c means that the sign of c no longer holds at c + 1; so between 8 and 16 it is one of 8 … 15. The
     estimate is where the line through the levels, linear in log2 of the concurrency, passes 0; levels in the bracket
@@ -89,9 +121,8 @@ def _crossing(inside: Sequence[LevelStat], direction: str) -> Crossing:
     last = max(i for i in range(len(values) - 1) if sign * values[i] > 0)
     share = values[last] / (values[last] - values[last + 1])
     exact = 2 ** (places[last] + share * (places[last + 1] - places[last]))
-    # 1e-9: 2 ** log2(7) may fall just below 7.
-    point = min(max(math.floor(exact + 1e-9), low), high - 1)
-    return Crossing(float(point), (float(low), float(high - 1)), low, high, direction)
+    point = min(max(math.floor(exact + ROUNDING), low), high - 1)
+    return Crossing(float(point), (float(low), float(high - 1)), low, high, direction), float(exact)
 
 
 def _sentence(status: BreakEvenStatus, levels: Sequence[LevelStat], signs: Signs, crossings: Sequence[Crossing]) -> str:
@@ -115,11 +146,18 @@ def _sentence(status: BreakEvenStatus, levels: Sequence[LevelStat], signs: Signs
 
 
 def describe(crossing: Crossing) -> str:
-    """`pays off up to 12 concurrent requests (bracket 8 to 16)`, or the same for a crossing upwards."""
-    bracket = f"(bracket {crossing.level_below} to {crossing.level_above})"
+    """`pays off up to 12 concurrent requests (95 % CI 10 to 15)`, or the same for a crossing upwards."""
+    bracket = f"({interval(crossing)})"
     if crossing.direction == "down":
         return f"pays off up to {crossing.concurrency:g} concurrent requests {bracket}"
     return f"costs up to {crossing.concurrency:g} concurrent requests and pays off above {bracket}"
+
+
+def interval(crossing: Crossing) -> str:
+    """`95 % CI 10 to 15` by a curve, else `bracket 8 to 16`: the levels themselves."""
+    if crossing.kind == "curve":
+        return f"95 % CI {crossing.ci95[0]:g} to {crossing.ci95[1]:g}"
+    return f"bracket {crossing.level_below} to {crossing.level_above}"
 
 
 def repeats_needed(stat: LevelStat) -> int | None:

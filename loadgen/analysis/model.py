@@ -122,12 +122,12 @@ class Crossing:
     direction: str
     """`down`: pays below, costs above."""
     kind: str = "bracket"
-    """How `ci95` was made. `bracket`: from sure gain to sure loss, whatever lies between. `line`: 95 % by a straight line
-    through the levels around it, rounded outward to whole requests."""
+    """How `ci95` was made. `bracket`: from sure gain to sure loss, whatever lies between. `curve`: 95 % by a smooth
+    curve through the levels around it, rounded to whole requests."""
     exact: float | None = None
-    """By a line: where it passes 1.0, a real number of requests."""
+    """By a curve: where it passes 1.0, a real number of requests."""
     exact_ci95: tuple[float, float] | None = None
-    """By a line: the interval of `exact`, cut to the bracket."""
+    """By a curve: the interval of `exact`, within the bracket."""
 
 
 @dataclass(frozen=True)

@@ -1,71 +1,132 @@
-"""The next cells worth measuring: only what narrows the break-even."""
+"""The next cells worth measuring: only what narrows the break-even (docs/method.md, part 3)."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loadgen.analysis.breakeven import repeats_needed
+from loadgen.analysis.breakeven import MAX_REPEATS, repeats_needed
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
+from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.signs import LevelStat
 
 HALF_WIDTH = 0.10
-"""Wanted half-width of a bracket, as a share of its middle (issue 4)."""
+"""Wanted half-width of the interval, as a share of the crossing (issue 4)."""
+LOOKS = 12
+"""Looks at the data that are planned, the last one included: the 5 % of wrong signs are spread over them."""
+ASIDE = 0.2
+"""Octaves between the crossing and the levels whose repeats narrow it: far enough apart to hold the curve's slope."""
+STEP = 6
+"""Most pairs added at one crossing between two looks."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Levels to add, and levels that need more repeats with their number in all. Both empty: nothing is worth it."""
+    """Repeats in all that each level should have; levels not measured yet are new. Empty: nothing is worth it."""
 
-    levels: tuple[int, ...] = ()
     repeats: dict[int, int] = field(default_factory=dict)
 
+    def __bool__(self) -> bool:
+        return bool(self.repeats)
 
-def propose(
-    verdict: BreakEven, stats: Sequence[LevelStat], *, highest: int, half_width: float = HALF_WIDTH
-) -> Proposal:
+
+def half_width(crossing: Crossing) -> float:
+    """Half the interval's width as a share of the crossing; 0 for one whole number."""
+    if crossing.ci95[0] == crossing.ci95[1]:
+        return 0.0
+    if crossing.exact is not None and crossing.exact_ci95 is not None:
+        return (crossing.exact_ci95[1] - crossing.exact_ci95[0]) / 2 / crossing.exact
+    return (crossing.level_above - crossing.level_below) / 2 / math.sqrt(crossing.level_below * crossing.level_above)
+
+
+def propose(verdict: BreakEven, stats: Sequence[LevelStat], *, highest: int, wanted: float = HALF_WIDTH) -> Proposal:
     """What to measure next, up to concurrency `highest` (max-num-seqs).
 
-    found: in each bracket wider than wanted, repeats for its unsure levels that can still become sure, else a level in
-    its middle (geometric). pays_throughout and unsettled tops: the level doubles. inconclusive: repeats at unsure
-    levels. never_pays: nothing. A caller that goes round must say how many looks it plans (`find_break_even(looks=…)`),
-    or the error rate of the final verdict is not the stated one.
+    While the highest level leans to a gain, it doubles. A level that decides the status (beside a change of sign, the
+    highest, the best one of a profile that only loses) gets repeats until it is sure. A crossing that is found gets a
+    level in the middle of its bracket until a curve can be drawn, then repeats beside it until its half-width is
+    `wanted`.
+    A caller that goes round must say how many looks it plans (`find_break_even(looks=…)`), or the error rate of the
+    final verdict is not the stated one.
     """
-    if verdict.status is BreakEvenStatus.NEVER_PAYS or not stats:
+    stats = sorted(stats, key=lambda stat: stat.level)
+    if not stats:
         return Proposal()
-    unsure = [stat for stat in stats if stat.level not in (*verdict.sure_gains, *verdict.sure_losses)]
-    levels: list[int] = []
     repeats: dict[int, int] = {}
-    if verdict.status is BreakEvenStatus.FOUND:
+    top = stats[-1]
+    if top.mean > 0 and top.level < highest and top.level not in verdict.sure_losses:
+        repeats[min(2 * top.level, highest)] = 1
+    if verdict.status is BreakEvenStatus.FOUND and not verdict.indicative:
         for crossing in verdict.crossings:
-            _narrow(crossing, unsure, half_width, levels, repeats)
-        return Proposal(tuple(levels), repeats)
-    if verdict.status is BreakEvenStatus.INCONCLUSIVE:
-        repeats = _repeats(unsure)
-    top = max(stat.level for stat in stats)
-    if top not in repeats and top not in verdict.sure_losses and top < highest:
-        levels.append(min(2 * top, highest))
-    return Proposal(tuple(levels), repeats)
+            _narrow(crossing, stats, wanted, repeats)
+    else:
+        _settle(verdict, stats, repeats)
+    have = {stat.level: stat.n for stat in stats}
+    return Proposal({level: n for level, n in sorted(repeats.items()) if n > have.get(level, 0)})
 
 
-def _narrow(
-    crossing: Crossing, unsure: Sequence[LevelStat], half_width: float, levels: list[int], repeats: dict[int, int]
-) -> None:
-    low, high = crossing.level_below, crossing.level_above
-    if high - low <= 1 or (high - low) / 2 <= half_width * math.sqrt(low * high):
+def _settle(verdict: BreakEven, stats: Sequence[LevelStat], repeats: dict[int, int]) -> None:
+    """Repeats at the levels on which the status hangs."""
+    sure = () if verdict.indicative else (*verdict.sure_gains, *verdict.sure_losses)
+    gains, losses = [s for s in stats if s.mean > 0], [s for s in stats if s.mean <= 0]
+    deciding = [max(gains or losses, key=lambda stat: stat.mean)]
+    if gains and losses:
+        # The nearest level on either side of a change of sign that can become sure.
+        for below, above in itertools.pairwise(stats):
+            if (below.mean > 0) != (above.mean > 0):
+                deciding += [
+                    _first_able([s for s in stats if s.level <= below.level][::-1], below.mean > 0, sure),
+                    _first_able([s for s in stats if s.level >= above.level], above.mean > 0, sure),
+                ]
+    elif gains:
+        deciding = [stats[-1]]
+    for stat in deciding:
+        if stat.level not in sure and (n := _more(stat)) is not None:
+            repeats[stat.level] = max(repeats.get(stat.level, 0), n)
+
+
+def _first_able(outward: Sequence[LevelStat], gains: bool, sure: Sequence[int]) -> LevelStat:
+    """The first level outward of that sign that is sure or can become so."""
+    same = [stat for stat in outward if (stat.mean > 0) == gains]
+    return next((stat for stat in same if stat.level in sure or _more(stat) is not None), same[0])
+
+
+def _more(stat: LevelStat) -> int | None:
+    """Repeats in all that the level should have at the next look; None if it would not get sure within sense."""
+    if stat.n < MIN_N:
+        return MIN_N
+    needed = repeats_needed(stat)
+    # `repeats_needed` is for one test at 5 %; over levels and looks the bar is higher: one more at least.
+    return None if needed is None else min(max(needed, stat.n + 1), stat.n + MIN_N)
+
+
+def _narrow(crossing: Crossing, stats: Sequence[LevelStat], wanted: float, repeats: dict[int, int]) -> None:
+    if half_width(crossing) <= wanted:
         return
-    inside = [stat for stat in unsure if low < stat.level < high]
-    more = _repeats(inside)
-    if more:
-        repeats.update(more)
+    if crossing.exact is None:
+        _bisect(crossing, stats, repeats)
         return
-    places = [low, *(stat.level for stat in inside), high]
-    # Levels inside that no repeat can settle sit on the turn itself: bracket them from both sides.
-    for first, second in ((places[0], places[1]), (places[-2], places[-1])):
-        middle = round(math.sqrt(first * second))
-        if first < middle < second and middle not in levels:
-            levels.append(middle)
+    have = {stat.level: stat.n for stat in stats}
+    need = (half_width(crossing) / wanted) ** 2
+    near = sum(n for level, n in have.items() if abs(math.log2(level / crossing.exact)) <= 2 * ASIDE)
+    more = min(max(2, math.ceil((max(near, 2 * MIN_N)) * (need - 1))), STEP)
+    low = min(max(round(crossing.exact * 2**-ASIDE), 1), math.floor(crossing.exact))
+    high = max(round(crossing.exact * 2**ASIDE), low + 1)
+    for level, share in ((low, more // 2), (high, more - more // 2)):
+        repeats[level] = min(have.get(level, 0) + share, MAX_REPEATS)
 
 
-def _repeats(stats: Sequence[LevelStat]) -> dict[int, int]:
-    needed = {stat.level: repeats_needed(stat) for stat in stats}
-    return {stat.level: n for stat in stats if (n := needed[stat.level]) is not None and n > stat.n}
+def _bisect(crossing: Crossing, stats: Sequence[LevelStat], repeats: dict[int, int]) -> None:
+    """A level in the middle of the gap where the sign changes; where there is none between, repeats at its ends."""
+    inside = [stat for stat in stats if crossing.level_below <= stat.level <= crossing.level_above]
+    falls = crossing.direction == "down"
+    below, above = next(
+        (a, b) for a, b in itertools.pairwise(inside) if (a.mean > 0) == falls and (b.mean > 0) != falls
+    )
+    middle = round(math.sqrt(below.level * above.level))
+    if below.level < middle < above.level:
+        repeats[middle] = MIN_N
+        return
+    for stat in (below, above):
+        if crossing.level_below < stat.level < crossing.level_above and stat.n < MAX_REPEATS:
+            repeats[stat.level] = min(stat.n + 2, MAX_REPEATS)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy.special import stdtr
 
 from loadgen.analysis.moderation import Spread, moderated
 from loadgen.analysis.ratios import CONFIDENCE, MIN_N
@@ -67,7 +67,7 @@ def p_value(stat: LevelStat, spread: Spread) -> float:
     if spread.variance <= 0:
         return 1.0 if stat.mean == 0 else 0.0
     t = abs(stat.mean) / math.sqrt(spread.variance / stat.n)
-    return float(2 * stats.t.sf(t, spread.degrees))
+    return float(2 * stdtr(spread.degrees, -t))
 
 
 def _indicative(levels: Sequence[LevelStat]) -> dict[int, int]:
