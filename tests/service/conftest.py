@@ -81,15 +81,23 @@ def _served(settings: Settings) -> Iterator[str]:
 
 
 @pytest.fixture
-def serve(settings: Settings) -> Iterator[Serve]:
-    """Starts a service with changed settings: `serve(token=…)` gives a client of it."""
+def services() -> Iterator[ExitStack]:
+    """What `serve` started; closing it stops all of it."""
     with ExitStack() as stack:
+        yield stack
 
-        def start(**changes: object) -> httpx2.Client:
-            url = stack.enter_context(_served(replace(settings, **changes)))  # type: ignore[arg-type]  # any field
-            return stack.enter_context(httpx2.Client(base_url=url, timeout=20))
 
-        yield start
+@pytest.fixture
+def serve(settings: Settings, services: ExitStack) -> Serve:
+    """Starts a service with changed settings: `serve(token=…)` gives a client of it."""
+
+    def start(**changes: object) -> httpx2.Client:
+        client = services.enter_context(httpx2.Client(timeout=20))
+        url = services.enter_context(_served(replace(settings, **changes)))  # type: ignore[arg-type]  # any field
+        client.base_url = url
+        return client
+
+    return start
 
 
 Until = Callable[[Callable[[], bool]], None]

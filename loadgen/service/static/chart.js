@@ -4,6 +4,7 @@ const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
 const GREY = "#7d8590";
 const drawn = new Map();
+const watched = new WeakSet();
 
 function theme() {
   const style = getComputedStyle(document.documentElement);
@@ -11,11 +12,12 @@ function theme() {
   return { text: of("--text"), grid: of("--line"), card: of("--card") };
 }
 
-// series: [{name, grey, points: [{level, value, n}]}]; options: {unit, reference}
+// series: [{name, grey, points: [{level, value, n}]}]; options: {unit, levels, reference}
 export function draw(box, series, options) {
   drawn.set(box, [series, options]);
   const { text, grid, card } = theme();
-  const levels = [...new Set(series.flatMap((one) => one.points.map((p) => p.level)))].sort((a, b) => a - b);
+  const levels = options.levels;
+  const ends = [Math.log2(levels[0]) - 0.25, Math.log2(levels.at(-1)) + 0.25];
   let colour = 0;
   const traces = series.map((one) => {
     const i = one.grey ? -1 : colour++;
@@ -42,13 +44,17 @@ export function draw(box, series, options) {
     hovermode: "closest",
     showlegend: true,
     legend: { orientation: "h", y: -0.24, x: 0 },
-    xaxis: { ...axis, title: { text: "requests in flight", standoff: 6, font: { size: 13 } }, tickvals: levels.map((l) => Math.log2(l)), ticktext: levels.map(String) },
+    xaxis: { ...axis, title: { text: "requests in flight", standoff: 6, font: { size: 13 } }, range: ends, tickvals: levels.map((l) => Math.log2(l)), ticktext: levels.map(String) },
     yaxis: { ...axis, title: { text: options.unit, standoff: 8, font: { size: 13 } }, rangemode: options.reference ? "normal" : "tozero", tickformat: ",.3~r" },
   };
   if (options.reference) {
     layout.shapes = [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: options.reference, y1: options.reference, line: { color: GREY, width: 1.5, dash: "dash" } }];
   }
-  window.Plotly.react(box, traces, layout, { responsive: true, displayModeBar: false, plotlyServerURL: "" });
+  if (!watched.has(box)) {
+    watched.add(box);
+    new ResizeObserver(() => { if (box.isConnected && box.clientWidth) window.Plotly.Plots.resize(box); }).observe(box);
+  }
+  window.Plotly.react(box, traces, layout, { displayModeBar: false, plotlyServerURL: "" });
 }
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -76,7 +76,7 @@ function section(key, entries, index) {
   draw(box, entries.map(({ run, profile, finding }) => ({
     name: `${run.letter}: ${profile}`,
     points: finding.levels.filter((l) => l.valid && l.speedup !== null).map((l) => ({ level: l.concurrency, value: l.speedup, n: l.n })),
-  })), { unit: "speed-up", reference: 1 });
+  })), { unit: "speed-up", reference: 1, levels });
 }
 
 async function begin() {

@@ -115,7 +115,7 @@ function showPoints() {
       name: profile, grey: profile === run.against,
       points: [...profiles.get(profile)].map(([level, cells]) => ({ level, value: value(cells), n: cells.length })),
     }));
-    draw(boxes.get(key).querySelector(".chart"), series, { unit: "tokens/s" });
+    draw(boxes.get(key).querySelector(".chart"), series, { unit: "tokens/s", levels: run.levels });
     tables.push(table(key, order, profiles, value));
   }
   $("tables").replaceChildren(...tables);
