@@ -2,9 +2,11 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from loadgen.engines.docker_compose import Compose, find_compose
@@ -21,6 +23,7 @@ def main(services: Sequence[str]) -> int:
     """The exit status. Without services, all of the present COMPOSE_PROFILES."""
     try:
         compose = find_compose()
+        prepare(compose.folder)
         watch = connect()
         config = resolved(compose, services)
         check_ports(config, watch)
@@ -28,13 +31,32 @@ def main(services: Sequence[str]) -> int:
     except LoadgenError as error:
         print(f"loadgen: {error}", file=sys.stderr)
         return int(error.exit_code)
-    words = stack_words(compose)
-    (compose.folder / "runs").mkdir(exist_ok=True)
-    code = up(words, services)
+    code = up(stack_words(compose), services)
     if code == 0:
         for line in addresses(config):
             print(line)
+        print(f"The service's token: {token_file(compose.folder)}")
     return code
+
+
+def prepare(folder: Path) -> None:
+    """Sets what the Compose file leaves to `make up`: whose runs/ it is, and the service's token."""
+    # Docker would make it as root's.
+    Path(os.environ.setdefault("RUNS", str(folder / "runs"))).mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("LOADGEN_UID", str(os.getuid()))
+    os.environ.setdefault("LOADGEN_GID", str(os.getgid()))
+    file = token_file(folder)
+    if not os.environ.get("LOADGEN_TOKEN"):
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+            file.write_text(secrets.token_hex(16), encoding="utf-8")
+        os.environ["LOADGEN_TOKEN"] = file.read_text(encoding="utf-8").strip()
+
+
+def token_file(folder: Path) -> Path:
+    """Where a token lies that was made here; LOADGEN_TOKEN from the environment goes before it."""
+    return folder / ".cache" / "service-token"
 
 
 def stack_words(compose: Compose) -> list[str]:
@@ -102,6 +124,4 @@ def addresses(config: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("LOADGEN_UID", str(os.getuid()))
-    os.environ.setdefault("LOADGEN_GID", str(os.getgid()))
     sys.exit(main(sys.argv[1:]))

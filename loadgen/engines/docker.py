@@ -31,6 +31,7 @@ STOP_GRACE = Graces(sigint_s=80.0, sigterm_s=20.0, sigkill_s=10.0)
 """The Compose file grants 60 s; then Compose kills by itself."""
 _UP = Path(__file__).with_name("docker_up.py")
 _OUT_OF_MEMORY = "The kernel ended it for want of main memory: give the machine or the container more."
+_PULL = "loadgen-pull"
 _UPSTREAM = re.compile(r"^(docker\.io/)?vllm/vllm-openai[:@]")
 
 
@@ -78,6 +79,7 @@ class DockerEngine(ManagedEngine):
         """Profile → its project, from the launch on."""
         self._idle_mib: dict[int, int] | None = None
         """What the GPUs held before the first start."""
+        self._has_image = False
         self._placing = asyncio.Lock()
         self._last: dict[str, _Project] = {}
         """Profile → its latest project, also when it is down: Docker still knows how it ended."""
@@ -86,6 +88,9 @@ class DockerEngine(ManagedEngine):
         """A server that has answered one completion; its `effective` holds the image's id and digests."""
         name = request.profile.name
         self._last.pop(name, None)
+        # Asked for here already: nobody waits for gigabytes to hear that a port is taken.
+        self._choose_port()
+        await self._have_image(request, listener)
         try:
             ready = await super().start(request, listener)
         except ServerError as error:
@@ -164,7 +169,6 @@ class DockerEngine(ManagedEngine):
         gpus, found = await self._place(service)
         if self._side_by_side and gpus:
             override.write_text(replace(parts, gpu_ids=tuple(sorted(gpus))).text(), encoding="utf-8")
-        await self._have_image(service, environment)
         words = self._compose.words(project, override)
         if service.wants_gpu:
             await self._check_memory(gpus)
@@ -229,13 +233,25 @@ class DockerEngine(ManagedEngine):
         idle = self._idle_mib or {}
         return {index: used if gpus is None or str(index) in gpus else sys.maxsize for index, used in idle.items()}
 
-    async def _have_image(self, service: Service, environment: Mapping[str, str]) -> None:
-        """Pulls the image before the start, since gigabytes must not count as a slow start."""
-        if await asyncio.to_thread(self._watch.has_image, service.image):
+    async def _have_image(self, request: StartRequest, listener: EngineListener) -> None:
+        """Pulls a missing image before the start, since gigabytes must not count as a slow start."""
+        if self._has_image:
             return
-        words = [*self._compose.words("loadgen-pull"), "pull", SERVICE]
+        environment = self._environment(request, 0)
+        service = await asyncio.to_thread(self._compose.resolve, _PULL, environment)
+        if not await asyncio.to_thread(self._watch.has_image, service.image):
+            listener(EngineEvent(request.profile.name, "waiting", 0.0, f"pulling {service.image}, once"))
+            await self._pull(service.image, environment)
+        self._has_image = True
+
+    async def _pull(self, image: str, environment: Mapping[str, str]) -> None:
         process = await asyncio.create_subprocess_exec(
-            *words, env=dict(environment), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+            *self._compose.words(_PULL),
+            "pull",
+            SERVICE,
+            env=dict(environment),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
         )
         try:
             _, errors = await process.communicate()
@@ -246,7 +262,7 @@ class DockerEngine(ManagedEngine):
         if process.returncode != 0:
             text = errors.decode(errors="replace")
             last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")
-            raise ServerError(f"The image {service.image} cannot be had: {last[:200]}. {cure(text)}".strip())
+            raise ServerError(f"The image {image} cannot be had: {last[:200]}. {cure(text)}".strip())
 
     def _facts(self, name: str, ready: ReadyServer) -> dict[str, Any]:
         project = self._projects[name]

@@ -144,7 +144,7 @@ async def test_a_server_goes_up_and_down_through_compose(
     await bench.engine.stop(server, events.append)
 
     # One signal for Compose, not two: the second would kill.
-    assert bench.journal() == ["config", "up", "SIGINT", "down"]
+    assert bench.journal() == ["config", "config", "up", "SIGINT", "down"]
     assert [event.phase for event in events][-2:] == ["stopping", "stopped"]
     assert "docker compose -p loadgen-" in events[0].detail
     assert "vllm/vllm-openai:v0.32.0: vllm serve fake" in events[0].detail
@@ -212,11 +212,12 @@ async def test_c96_what_compose_left_behind_is_removed(bench: Bench, request_for
 
 
 async def test_a_missing_image_is_pulled_before_the_clock_of_the_start_runs(
-    bench: Bench, request_for: RequestFor
+    bench: Bench, request_for: RequestFor, events: list[EngineEvent]
 ) -> None:
     bench.watch.image = False
-    await bench.engine.stop(await bench.engine.start(request_for(), silent), silent)
-    assert bench.journal()[:3] == ["config", "pull", "up"]
+    await bench.engine.stop(await bench.engine.start(request_for(), events.append), silent)
+    assert bench.journal()[:4] == ["config", "pull", "config", "up"]
+    assert events[0].detail == "pulling vllm/vllm-openai:v0.32.0, once"
 
 
 async def test_c90_a_gpu_that_is_taken_is_refused_before_anything_starts(bench: Bench, request_for: RequestFor) -> None:

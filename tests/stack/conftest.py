@@ -2,7 +2,8 @@
 
 `engine`: a dockerd with its own data root (.cache/stack/docker, so that images are built once) and its own socket.
 `images`: the loadgen image, built from our Dockerfile on a Debian made here, and one with Debian's Prometheus.
-`stack`: the Compose project with the simulator and Prometheus, healthy; `stack.prometheus_url`, `stack.query(...)`.
+`stack`: the Compose project with the simulator, Prometheus and the loadgen service, healthy: `stack.query(...)`,
+`stack.prometheus_url`, `stack.service_url`, and `stack.runs`, the service's run folders.
 
 Where no engine can run, the tests skip and say why; under CI=true that is a failure.
 """
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "stack"
 BASE, LOADGEN, PROMETHEUS = "loadgen-test-base:latest", "loadgen:test", "loadgen-prometheus:test"
 PROJECT = "loadgen-test-stack"
+TOKEN = "only-for-these-tests"
 WAIT_S = 60.0
 
 
@@ -190,6 +192,9 @@ class Stack:
     server_url: str
     """The simulator's, behind Compose's published port."""
     prometheus_url: str
+    service_url: str
+    """`loadgen serve`'s; its token is TOKEN, its runs lie in `runs`."""
+    runs: Path
     ports: Mapping[str, int] = field(default_factory=dict)
 
     def query(self, expression: str) -> list[dict[str, Any]]:
@@ -212,11 +217,12 @@ class Stack:
         return self.query(expression)
 
 
-SERVICES = ("simulator", "prometheus")
+SERVICES = ("simulator", "prometheus", "loadgen")
 
 
 @pytest.fixture(scope="session")
-def stack(images: Engine) -> Iterator[Stack]:
+def stack(images: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    runs = tmp_path_factory.mktemp("runs")
     ports = {name: free_port() for name in ("VLLM_PORT", "PROMETHEUS_PORT", "GRAFANA_PORT", "LOADGEN_PORT")}
     environment = {
         **images.environment,
@@ -224,6 +230,8 @@ def stack(images: Engine) -> Iterator[Stack]:
         "COMPOSE_PROJECT_NAME": PROJECT,
         "COMPOSE_PROFILES": "sim",
         "PROFILE": "ngram",
+        "RUNS": str(runs),
+        "LOADGEN_TOKEN": TOKEN,
     }
     up = run_tool("stack_up.py", *SERVICES, environment=environment)
     assert up.returncode == 0, up.stderr + up.stdout
@@ -233,6 +241,8 @@ def stack(images: Engine) -> Iterator[Stack]:
         environment=environment,
         server_url=f"http://127.0.0.1:{ports['VLLM_PORT']}",
         prometheus_url=f"http://127.0.0.1:{ports['PROMETHEUS_PORT']}",
+        service_url=f"http://127.0.0.1:{ports['LOADGEN_PORT']}",
+        runs=runs,
         ports=ports,
     )
     down = run_tool("stack_down.py", environment=environment)

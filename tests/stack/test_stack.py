@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,14 @@ def test_the_simulator_stack_serves_and_prometheus_scrapes_it(stack: Any) -> Non
         assert json.load(response)["data"][0]["id"] == "Qwen/Qwen3-8B-FP8"
     assert stack.until_data('up{job="vllm"} == 1')
     assert stack.until_data("vllm:spec_decode_num_drafts_total")
+
+
+def test_the_service_is_healthy_wants_its_token_and_is_scraped_without(stack: Any) -> None:
+    with urllib.request.urlopen(f"{stack.service_url}/health", timeout=10) as response:
+        assert response.status == 200
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{stack.service_url}/api/runs", timeout=10)
+    assert stack.until_data('up{job="loadgen"} == 1')
 
 
 def test_the_image_runs_as_nobody_in_particular_on_a_read_only_disk(images: Any) -> None:
