@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ def summary(run_id: str) -> dict[str, Any]:
         ],
         "recommendation": {"value": [[1, 10, 4], [11, 64, 0]]},
     }
+
+
+@pytest.fixture
+def make_summary() -> Callable[[str], dict[str, Any]]:
+    return summary
 
 
 @pytest.fixture(scope="module")
