@@ -63,7 +63,7 @@ def with_defaults(request: SweepRequest, wanted: EngineRequest) -> SweepRequest:
     """The request with what an answer needs on this engine, where nothing else was asked for."""
     engine, _ = choose_engine(wanted)
     slow = getattr(engine, "slow", False)
-    request = replace(request, k=request.k or (HALF if request.quick or slow else AUTO))
+    request = replace(request, k=request.k or (HALF if request.quick or slow or engine.simulated else AUTO))
     if slow and request.levels is None:
         request = replace(request, levels=LEVELS_SLOW)
     if not engine.simulated or request.quick:

@@ -13,6 +13,7 @@ from loadgen.report import view
 from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, STEP_TIME
 from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
+from loadgen.report.schedule_sections import sections
 from loadgen.report.summary import dumps
 from loadgen.report.words import clean, compact, headline_caveat, level_state, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
@@ -53,6 +54,7 @@ def render_html(
             levels=view.glance_levels(findings),
             glance=view.glance(findings),
             advice=advice,
+            sections=sections(findings),
             advice_value=compact(advice.value) if advice else "",
             conditions=conditions,
             columns=[*COLUMNS, STEP_TIME, CHECKS],

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
 from loadgen.report import view
 from loadgen.report.columns import CHECKS, COLUMNS
+from loadgen.report.schedule_sections import Section, sections
 from loadgen.report.words import clean, compact, condition_words, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
@@ -44,7 +45,10 @@ def render_markdown(
     pictures: Mapping[int, str] = NO_PICTURES,
 ) -> str:
     """The whole report as Markdown text; `pictures` maps a condition's index to the file of its speed-up chart."""
-    parts: list[str] = [*_answer(findings), *_glance(findings)]
+    parts: list[str] = [*_answer(findings)]
+    for section in sections(findings):
+        parts += list(_section(section))
+    parts += list(_glance(findings))
     for index, condition in enumerate(findings.conditions):
         parts += list(_condition(condition, findings, manifest, pictures.get(index)))
     parts += [*_checks(findings), *_how(findings, manifest, cells, servers)]
@@ -64,6 +68,16 @@ def _answer(findings: Findings) -> Iterator[str]:
         verdict = {True: "re-measured: holds", False: "re-measured: does not hold", None: "not re-measured yet"}
         yield f"Set {code(f'{advice.setting}: {compact(advice.value)}')} ({verdict[advice.verified]})."
         yield f"{escape(advice.why)} Holds for {escape(advice.holds_for)}."
+
+
+def _section(section: Section) -> Iterator[str]:
+    """The verification, a ladder or a schedule."""
+    yield f"## {escape(section.title)}{f': {escape(section.tag)}' if section.tag else ''}"
+    yield from (escape(text) for text in section.lead)
+    if section.rows:
+        yield table([escape(name) for name in section.header], [[escape(cell) for cell in row] for row in section.rows])
+    if section.notes:
+        yield "\n".join(f"- {escape(note)}" for note in section.notes)
 
 
 def _glance(findings: Findings) -> Iterator[str]:

@@ -17,6 +17,7 @@ from loadgen.analysis.model import (
     ProfileFinding,
     Recommendation,
 )
+from loadgen.analysis.schedule_ladder import LadderFinding
 from loadgen.store.model import Manifest
 
 SCHEMA = 1
@@ -75,6 +76,8 @@ def summary(findings: Findings, manifest: Manifest) -> dict[str, Any]:
             for c in findings.conditions
         ],
         "recommendation": _recommendation(findings.recommendation),
+        "ladders": [_ladder(one) for one in findings.ladders],
+        "verification": asdict(findings.verification) if findings.verification else None,
         "checks": [_check(check) for check in findings.checks],
         "notes": list(findings.notes),
         "measured": _measured(manifest),
@@ -152,6 +155,28 @@ def _break_even(found: BreakEven) -> dict[str, Any]:
 def _recommendation(found: Recommendation | None) -> dict[str, Any] | None:
     """The recommendation, None if there is none."""
     return asdict(found) if found else None
+
+
+def _ladder(found: LadderFinding) -> dict[str, Any]:
+    """Which profile is which K, and the schedule from them."""
+    schedule = found.schedule
+    return {
+        "workload": found.condition.workload,
+        "input_tokens": found.condition.input_tokens,
+        "temperature": found.condition.temperature,
+        "of": found.of,
+        "method": found.method,
+        "objective": found.objective,
+        "costs_measured": found.costs_measured,
+        "arms": {name: asdict(arm) for name, arm in found.arms.items()},
+        "best_k_by_requests_in_flight": found.by_static.in_flight,
+        "choice": schedule.choice.value,
+        "static_k": schedule.static_k,
+        "schedule": schedule.ranges,
+        "schedule_by_requests_in_flight": schedule.in_flight,
+        "pools_by_requests_in_flight": schedule.pools_in_flight,
+        "levels": [asdict(level) for level in schedule.levels],
+    }
 
 
 def _check(check: Check) -> dict[str, Any]:

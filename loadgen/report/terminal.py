@@ -13,6 +13,8 @@ from rich.text import Text
 
 from loadgen.analysis.model import Check, ConditionFinding, Findings, ProfileFinding
 from loadgen.report.columns import CHECK_MARK, CHECKS, COLUMNS, Column, pays
+from loadgen.report.schedule_sections import is_rung, sections
+from loadgen.report.schedule_terminal import section_parts
 from loadgen.report.words import (
     MEASURE_WORDS,
     STATUS_WORDS,
@@ -77,6 +79,8 @@ def render(findings: Findings, manifest: Manifest, report_path: Path | None) -> 
         parts += list(_condition(condition, findings, manifest))
     if not findings.conditions:
         parts.append(Text("No condition was measured."))
+    for section in sections(findings)[::-1]:
+        parts += list(section_parts(section))
     parts += [Text(""), _answer(findings)]
     parts += list(_advice(findings))
     parts += list(_run_checks(findings.checks))
@@ -95,6 +99,8 @@ def _condition(condition: ConditionFinding, findings: Findings, manifest: Manife
     yield Text("")
     yield Text(condition_words(condition.condition), style="bold")
     for profile in condition.profiles:
+        if is_rung(findings, profile.profile):
+            continue
         k = manifest.num_speculative_tokens.get(profile.profile)
         depth = f" (K = {k})" if k else ""
         yield Text(f"{clean(profile.profile)}{depth} against {clean(findings.against)}")

@@ -1,0 +1,147 @@
+"""A ladder of K, its schedule and its verification as plain tables: every report lays them out in its own way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loadgen.analysis.model import ConditionFinding, Findings
+from loadgen.analysis.schedule_answer import best_k
+from loadgen.analysis.schedule_ladder import LadderFinding
+from loadgen.analysis.verify_model import Verdict, Verification
+from loadgen.analysis.verify_words import claim_words, role_words, schedule_words
+from loadgen.report.words import MISSING, condition_words, duration, interval, percent, ratio, ratio_of
+
+VERDICT_WORDS = {
+    Verdict.HOLDS: "holds",
+    Verdict.FAILS: "does not hold",
+    Verdict.OPEN: "not resolved",
+}
+TONES = {Verdict.HOLDS: "gain", Verdict.FAILS: "loss", Verdict.OPEN: ""}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title, what it says, a table, and what is to be said below it."""
+
+    anchor: str
+    title: str
+    lead: tuple[str, ...]
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    tag: str = ""
+    tone: str = ""
+    """`gain`, `loss` or nothing: how the tag is meant."""
+
+
+def sections(findings: Findings) -> tuple[Section, ...]:
+    """The verification first, then each ladder with its schedule; empty for a run with neither."""
+    return tuple(_sections(findings))
+
+
+def is_rung(findings: Findings, profile: str) -> bool:
+    """True if the profile is one K of a ladder, whose figures stand in the ladder's table."""
+    return any(profile in one.arms for one in findings.ladders)
+
+
+def _sections(findings: Findings) -> Iterator[Section]:
+    if findings.verification is not None:
+        yield verification_section(findings.verification)
+    for index, ladder in enumerate(findings.ladders, 1):
+        condition = next((one for one in findings.conditions if one.condition == ladder.condition), None)
+        if condition is not None:
+            yield _ladder(f"ladder-{index}", ladder, condition)
+            yield _schedule(f"schedule-{index}", ladder)
+
+
+def verification_section(found: Verification) -> Section:
+    """Each load: the claimed server beside the other ones."""
+    rows = tuple(
+        (
+            one.place,
+            role_words(found.claim, one.claimed),
+            role_words(found.claim, one.other),
+            ratio_of(one.ratio),
+            interval(one.ci90) or MISSING,
+            str(one.n),
+            one.standing,
+        )
+        for one in found.comparisons
+    )
+    lead = [f"Claimed: {claim_words(found.claim)}. {found.sentence}"]
+    if found.schedule_note:
+        lead.append(found.schedule_note)
+    notes = [
+        f"No worse means within {percent(found.margin, 1)} ({found.margin_reason}).",
+        f"Seed {found.seed}: other prompts than the run's.",
+        *(f"vLLM: {text}" for text in found.overrides),
+        *found.notes,
+    ]
+    if found.more_s is not None:
+        notes.insert(0, f"To resolve it: about {duration(found.more_s)} of measuring.")
+    return Section(
+        "verified",
+        "Measured again",
+        tuple(lead),
+        ("in flight", "claimed", "beside", "ratio", "90 % CI", "n", "verdict"),
+        rows,
+        tuple(notes),
+        VERDICT_WORDS[found.verdict],
+        TONES[found.verdict],
+    )
+
+
+def _ladder(anchor: str, ladder: LadderFinding, condition: ConditionFinding) -> Section:
+    """Speed-ups by load, a column for each K."""
+    arms = sorted(ladder.arms.items(), key=lambda item: (item[1].constant_schedule, item[1].k))
+    by_name = {profile.profile: {r.concurrency: r for r in profile.levels} for profile in condition.profiles}
+    levels = sorted({level for name, _ in arms for level in by_name.get(name, {})})
+    rows = []
+    for level in levels:
+        found = [by_name.get(name, {}).get(level) for name, _ in arms]
+        cells = [MISSING if r is None else "void" if not r.valid else ratio(r.speedup) for r in found]
+        best = next((k for _, last, k in ladder.by_static.in_flight if level <= last), 0)
+        rows.append((str(level), *cells, str(best) if best else "none"))
+    header = ("in flight", *(f"{'sched. ' if a.constant_schedule else ''}K = {a.k}" for _, a in arms), "best K")
+    notes = ["Ties go to the smaller K; best by static servers."]
+    if ladder.costs_measured:
+        notes.append("sched.: the same K as a constant schedule, which costs what a schedule costs.")
+    return Section(
+        anchor,
+        f"Speed-up by K: {ladder.of}, {condition_words(ladder.condition)}",
+        (f"{ladder.of}: {best_k(ladder)}.",),
+        header,
+        tuple(rows),
+        tuple(notes),
+    )
+
+
+def _schedule(anchor: str, ladder: LadderFinding) -> Section:
+    """What a schedule would give at each load."""
+    schedule = ladder.schedule
+    static = f"over static K = {schedule.static_k}" if schedule.static_k else "over static"
+    rows = tuple(
+        (
+            str(level.concurrency),
+            str(level.k),
+            _with_interval(level.speedup, level.speedup_ci95),
+            _with_interval(level.over_static, level.over_static_ci95),
+        )
+        for level in schedule.levels
+    )
+    priced = (
+        "Made from constant schedules, so that its costs are in it."
+        if ladder.costs_measured
+        else "Made from static servers: what a schedule itself costs is not in it."
+    )
+    return Section(
+        anchor,
+        f"The schedule: {ladder.of}, {condition_words(ladder.condition)}",
+        (f"{schedule_words(schedule.ranges)} in requests per step. {schedule.sentence}",),
+        ("in flight", "K", "over no speculation", static),
+        rows,
+        (priced,),
+    )
+
+
+def _with_interval(value: float, ci95: tuple[float, float] | None) -> str:
+    return f"{ratio_of(value)} ({interval(ci95)})" if ci95 else ratio_of(value)
