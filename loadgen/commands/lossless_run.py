@@ -77,7 +77,7 @@ def lossless(asked: LosslessRequest, runs: Path, *, as_json: bool) -> ExitCode:
     experiment = make_experiment(replace(asked.sweep, slow_engine=slow), engine)
     profile = _profile_to_test(experiment)
     folder = create_run(f"lossless-{profile.name}", runs)
-    plan = _plan(asked, profile, experiment, slow=slow)
+    plan = _plan(asked, profile, experiment, slow=slow, simulated=engine.simulated)
     with FolderLock(folder.path), contextlib.closing(folder):
         listener = _listener(folder, as_json=as_json)
         listener(Notice(f"{'SIMULATED: ' if engine.simulated else ''}engine {engine.name} ({reason})"))
@@ -112,7 +112,9 @@ def _profile_to_test(experiment: Experiment) -> ServerProfile:
     return profile
 
 
-def _plan(asked: LosslessRequest, profile: ServerProfile, experiment: Experiment, *, slow: bool) -> LosslessPlan:
+def _plan(
+    asked: LosslessRequest, profile: ServerProfile, experiment: Experiment, *, slow: bool, simulated: bool
+) -> LosslessPlan:
     assert profile.speculative is not None
     return LosslessPlan(
         profile=profile.name,
@@ -125,6 +127,7 @@ def _plan(asked: LosslessRequest, profile: ServerProfile, experiment: Experiment
         wide=8 if slow else 32,
         concurrency=_drafting_concurrency(profile.speculative),
         seed=asked.sweep.seed,
+        seeded=simulated,
     )
 
 

@@ -124,12 +124,14 @@ def _head(prefix: str, http: HttpRequest, body: SamplingBody, spec: ServerSpec, 
 
 
 def _engine_request(internal_id: str, ids: tuple[int, ...], max_tokens: int, body: SamplingBody) -> SimRequest:
+    # As with vLLM, a request without a seed draws anew each time; at temperature 0 a seed plays no part.
+    seed = body.seed if body.seed is not None else uuid.uuid4().int >> 65
     return SimRequest(
         request_id=internal_id,
         prompt_token_ids=ids,
         max_tokens=max_tokens,
         temperature=1.0 if body.temperature is None else body.temperature,
-        seed=body.seed,
+        seed=seed,
         ignore_eos=body.ignore_eos,
     )
 

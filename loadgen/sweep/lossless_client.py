@@ -177,11 +177,12 @@ class HttpServer:
                 f"{self._url}{path} broke off ({str(error) or type(error).__name__}); look into the server's log."
             ) from error
         if response.status_code != 200:
-            words = response.text[:300]
-            raise ServerError(
-                f"{self._url}{path} answers {response.status_code} ({words}); the test needs a vLLM that takes "
-                "token-id prompts and has /tokenize."
+            cure = (
+                "look into the server's log"
+                if response.status_code >= 500
+                else "the test needs a vLLM that takes token-id prompts and has /tokenize"
             )
+            raise ServerError(f"{self._url}{path} answers {response.status_code} ({response.text[:300]}); {cure}.")
         return response.content
 
 

@@ -50,15 +50,20 @@ async def sample(
     temperature: float,
     concurrency: int,
     arm: int,
-    seed: int,
+    seed: int | None,
 ) -> dict[str, list[Counter[int]]]:
     """Prefix name → for each position 1 … `tokens`, how often each token came; -1 for an answer that had ended.
 
-    Every answer has a seed of its own, and no two arms share one.
+    With a seed every answer has one of its own, and no two arms share one; None leaves the drawing to the server.
     """
-    base = (seed * 16 + arm) * _SEEDS_APART
+    base = None if seed is None else (seed * 16 + arm) * _SEEDS_APART % 2**31
     asks = [
-        Ask(prefix.tokens, tokens, temperature=temperature, seed=base % 2**31 + index * samples + number)
+        Ask(
+            prefix.tokens,
+            tokens,
+            temperature=temperature,
+            seed=None if base is None else base + index * samples + number,
+        )
         for index, prefix in enumerate(prefixes)
         for number in range(samples)
     ]

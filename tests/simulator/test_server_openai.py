@@ -147,7 +147,15 @@ async def test_sampling_fields_reach_the_engine(run_server: Any) -> None:
         await sim.ask("POST", "/v1/completions", {"prompt": "x"})
         first, second = sim.core.added
     assert (first.temperature, first.seed, first.ignore_eos, first.max_tokens) == (0.5, 7, True, 2)
-    assert (second.temperature, second.seed, second.ignore_eos, second.max_tokens) == (1.0, None, False, 16)
+    assert (second.temperature, second.ignore_eos, second.max_tokens) == (1.0, False, 16)
+
+
+async def test_a_request_without_a_seed_draws_anew_each_time(run_server: Any) -> None:
+    async with run_server() as sim:
+        for _ in range(2):
+            await sim.complete(max_tokens=2, temperature=1.0)
+        first, second = sim.core.added
+    assert first.seed != second.seed
 
 
 async def test_max_tokens_default_of_chat_is_the_rest_of_the_context(run_server: Any) -> None:
