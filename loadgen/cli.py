@@ -11,13 +11,16 @@ from loadgen.commands import (
     analyse,
     answer,
     check,
+    compare,
     exporter,
     import_results,
     inspect_metrics,
     inspect_stream,
     load,
+    locust,
     lossless,
     plan,
+    replay,
     report,
     runs,
     schedule,
@@ -49,17 +52,20 @@ def register(parent: typer.Typer, name: str, command: Callable[..., None]) -> No
 
 register(app, "sweep", sweep.command)
 register(app, "load", load.command)
+register(app, "locust", locust.command)
 register(app, "lossless", lossless.command)
 register(app, "answer", answer.command)
 register(app, "schedule", schedule.command)
 register(app, "verify", verify.command)
 register(app, "report", report.command)
 register(app, "plan", plan.command)
+register(app, "compare", compare.command)
 register(app, "import", import_results.command)
 register(app, "analyse", analyse.command)
 register(app, "runs", runs.command)
 register(app, "simulate", simulate.command)
 register(app, "check", check.command)
+register(app, "replay", replay.command)
 register(app, "exporter", exporter.command)
 register(app, "serve", serve.command)
 register(inspect, "stream", inspect_stream.command)

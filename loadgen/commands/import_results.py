@@ -23,7 +23,7 @@ def command(
 
     Makes a run folder like a sweep's; says what cannot be known from such files. Exit code 3 without a verdict.
 
-    Example: loadgen import --method ngram --k 4 --baseline b1.json --baseline b8.json --profile n1.json --profile n8.json
+    Example: loadgen import --method ngram --k 4 --baseline b1.json --profile n1.json
     """
     from loadgen.commands.import_run import ImportRequest, run_import
 
