@@ -57,6 +57,19 @@ setup: $(VENV)/.base ## make .venv with the locked packages
 sweep: $(VENV)/.base ## measure where a profile stops paying off: make sweep PROFILE=ngram
 	@$(BIN)/loadgen sweep $(SWEEP_FLAGS)
 
+.PHONY: answer
+answer: $(VENV)/.base ## sweep over K, make the schedule, put it to the test: make answer PROFILE=ngram
+	@$(BIN)/loadgen answer $(SWEEP_FLAGS)
+
+.PHONY: schedule
+schedule: $(VENV)/.base ## print a run's batch-size schedule in vLLM's syntax: make schedule RUN=latest
+	@$(BIN)/loadgen schedule '$(or $(RUN),latest)' $(ARGS)
+
+.PHONY: verify
+verify: $(VENV)/.base ## measure a run's advice again: make verify RUN=latest
+	@$(BIN)/loadgen verify '$(or $(RUN),latest)' $(call flag,ENGINE,engine) $(call flag,URL,url) \
+	    $(call flag,LEVELS,levels) $(call flag,REPEATS,repeats) $(ARGS)
+
 .PHONY: report
 report: $(VENV)/.base ## write the report of a run again: make report RUN=latest
 	@$(BIN)/loadgen report '$(or $(RUN),latest)' $(ARGS)

@@ -48,17 +48,17 @@ def overall(comparisons: Sequence[Comparison]) -> Verdict:
     return Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN
 
 
-def attainable_margin(spreads: Sequence[tuple[float, int]], repeats: int) -> float:
-    """The smallest margin that a true tie passes with 80 % power, from (standard deviation, degrees of freedom) of
-    earlier cells' ln ratios and the repeats to come; between 2 and 10 %.
+def attainable_margin(spreads: Sequence[tuple[float, int]], repeats: int, places: int = 1) -> float:
+    """The smallest margin that true ties at all `places` pass together with 80 % power, from (standard deviation,
+    degrees of freedom) of earlier cells' ln ratios and the repeats to come; between 2 and 10 %.
 
-    (t.95 + t.80) · s / √n, with the pooled s and its degrees of freedom.
+    (t.95 + t.q) · s / √n with q = 0.8^(1 / places), the pooled s and its degrees of freedom.
     """
     degrees = sum(own for _, own in spreads)
     if not degrees:
         return MOST_MARGIN / 2
     pooled = math.sqrt(math.fsum(own * sd**2 for sd, own in spreads) / degrees)
-    factor = float(stats.t.ppf(1 - ALPHA, degrees) + stats.t.ppf(POWER, degrees))
+    factor = float(stats.t.ppf(1 - ALPHA, degrees) + stats.t.ppf(POWER ** (1 / max(places, 1)), degrees))
     wanted = math.expm1(factor * pooled / math.sqrt(max(repeats, 1)))
     return min(max(wanted, LEAST_MARGIN), MOST_MARGIN)
 

@@ -80,7 +80,7 @@ def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepar
     experiment = Experiment(plan, profiles, {workload.name: workload}, ())
     own = RunFolder(folder.path / VERIFY)
     own.path.mkdir()
-    margin, why = _margin(asked, findings.conditions, plan.repeats * plan.sessions)
+    margin, why = _margin(asked, findings.conditions, plan)
     made = make_manifest(f"{folder.run_id}/{VERIFY}", experiment, request, engine, reason)
     settings = made.settings | {"engine": wanted.stored(), "claim": builtins(claim), "margin": margin}
     own.write_manifest(replace(made, settings=settings))
@@ -155,7 +155,7 @@ def _plan(
     )
 
 
-def _margin(asked: VerifyRequest, conditions: Sequence[ConditionFinding], repeats: int) -> tuple[float, str]:
+def _margin(asked: VerifyRequest, conditions: Sequence[ConditionFinding], plan: SweepPlan) -> tuple[float, str]:
     if asked.margin is not None:
         if not 0 < asked.margin < 1:
             raise UsageError(f"--margin is {asked.margin:g}; give a share such as 0.02 for 2 %.")
@@ -167,9 +167,13 @@ def _margin(asked: VerifyRequest, conditions: Sequence[ConditionFinding], repeat
         for level in profile.levels
         if level.valid and level.speedup is not None and (error := standard_error(level.speedup)) is not None
     ]
-    margin = attainable_margin(spreads, repeats)
+    repeats = plan.repeats * plan.sessions
+    margin = attainable_margin(spreads, repeats, len(plan.levels))
     known = f"the spread of {len(spreads)} measured speed-ups" if spreads else "no known spread"
-    return margin, f"what {repeats} repeats can tell with 80 % power, by {known}; between 2 and 10 %"
+    return (
+        margin,
+        f"what {repeats} repeats at {len(plan.levels)} loads can tell with 80 % power, by {known}; from 2 to 10 %",
+    )
 
 
 def _open_loop_s(asked: VerifyRequest, manifest: Manifest, engine: Engine) -> float:

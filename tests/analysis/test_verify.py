@@ -130,6 +130,7 @@ def test_the_margin_follows_from_the_noise_within_2_and_10_percent() -> None:
     middle = attainable_margin([(0.02, 2)] * 6, 3)
     # (1.782 + 0.873) · 0.02 / √3 with 12 degrees of freedom
     assert middle == pytest.approx(math.expm1(2.655 * 0.02 / math.sqrt(3)), rel=1e-3)
+    assert attainable_margin([(0.02, 2)] * 6, 3, places=8) > middle
     assert attainable_margin([], 3) == MOST_MARGIN / 2
 
 
