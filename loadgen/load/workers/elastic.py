@@ -57,6 +57,8 @@ class ElasticLoad:
 
     def users(self, message: Users) -> None:
         """Starts workers, or lets the last ones end after their request."""
+        if self._stopping:
+            return
         self._wanted = message.count
         missing = [number for number in range(message.count) if number not in self._running]
         for place, number in enumerate(missing):
