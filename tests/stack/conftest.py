@@ -123,6 +123,7 @@ def engine() -> Iterator[Engine]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            _unmount(Path(folder))
 
 
 def _environment(folder: Path, compose: str) -> dict[str, str]:
@@ -153,6 +154,13 @@ def _answers(engine: Engine, process: subprocess.Popen[bytes], folder: Path) -> 
         last = (CACHE / "dockerd.log").read_text(encoding="utf-8", errors="replace").splitlines()[-3:]
         unavailable(f"dockerd ended with {process.returncode}: {' / '.join(last)}")
     return (folder / "docker.sock").exists() and engine.run("info", "--format", "{{.ID}}", check=False) != ""
+
+
+def _unmount(folder: Path) -> None:
+    """What dockerd leaves mounted: the name of the host's network, for containers that used it."""
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    for place in sorted((mount for mount in mounts if mount.startswith(f"{folder}/")), reverse=True):
+        subprocess.run(["umount", place], check=False)
 
 
 def _sweep_up(engine: Engine) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,72 @@ def test_a_server_out_of_memory_is_told_as_such(stack: Any, sweep: StartSweep, t
     assert one.finish() == 3, one.output
     assert "The kernel ended it for want of main memory" in one.output
     assert "before it was ready" in one.output
+    assert stack.engine.left() == []
+
+
+def test_with_the_docker_socket_the_service_s_container_sweeps_too(stack: Any) -> None:
+    """docker-compose.socket.yml: Compose inside the container starts servers on the same engine."""
+    root = Path(__file__).resolve().parents[2]
+    engine = stack.engine
+    build = ("build", "--quiet", "--network", "host", "--target", "loadgen-docker")
+    engine.run(*build, "--build-arg", "PYTHON_IMAGE=loadgen-test-base:latest", "-t", "loadgen-docker:test", str(root))
+    environment = {
+        **stack.environment,
+        "PWD": str(root),
+        "LOADGEN_DOCKER_IMAGE": "loadgen-docker:test",
+        "DOCKER_SOCKET": engine.environment["DOCKER_HOST"].removeprefix("unix://"),
+        "LOADGEN_UID": str(os.getuid()),
+    }
+    files = ["-f", "docker-compose.yml", "-f", "docker-compose.socket.yml"]
+    inside = ["--rm", "--env", f"COMPOSE_FILE={environment.pop('COMPOSE_FILE')}", "loadgen"]
+    sweep = ["sweep", "--engine", "docker", "--runs", str(stack.runs), "--workload", "code-edit", "--levels", "1"]
+    sweep += ["--repeats", "1", "--window", "0.4"]
+
+    done = subprocess.run(
+        [engine.compose, *files, "run", *inside, *sweep],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+    (run,) = (path for path in stack.runs.iterdir() if (path / "cells.jsonl").is_file())
+    assert len((run / "cells.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+    assert engine.left() == []
+
+
+def test_c91_a_gpu_that_docker_cannot_give_is_told_with_the_cure(stack: Any, sweep: StartSweep, tmp_path: Path) -> None:
+    devices = "[{driver: nvidia, count: 1, capabilities: [gpu]}]"
+    wanting = tmp_path / "gpu.yml"
+    wanting.write_text(
+        f"services: {{vllm: {{deploy: {{resources: {{reservations: {{devices: {devices}}}}}}}}}}}\n", encoding="utf-8"
+    )
+    files = f"{stack.engine.environment['COMPOSE_FILE']}{os.pathsep}{wanting}"
+
+    one = sweep("--profile", "ngram", "--levels", "1", "--repeats", "1", COMPOSE_FILE=files)
+
+    assert one.finish() == 3, one.output
+    assert "install the NVIDIA Container Toolkit" in one.output
+    assert "could not select device driver" in one.output
+    assert stack.engine.left() == []
+
+
+def test_an_image_that_cannot_be_had_is_told_before_anything_starts(
+    stack: Any, sweep: StartSweep, tmp_path: Path
+) -> None:
+    missing = tmp_path / "missing.yml"
+    # Port 1 of this machine: nobody answers, wherever the test runs.
+    missing.write_text("services: {vllm: {image: '127.0.0.1:1/vllm:v0.32.0'}}\n", encoding="utf-8")
+    files = f"{stack.engine.environment['COMPOSE_FILE']}{os.pathsep}{missing}"
+
+    one = sweep("--profile", "ngram", "--levels", "1", "--repeats", "1", COMPOSE_FILE=files)
+
+    assert one.finish() == 3, one.output
+    assert "pulling 127.0.0.1:1/vllm:v0.32.0, once" in one.output
+    assert "The image 127.0.0.1:1/vllm:v0.32.0 cannot be had" in one.output
     assert stack.engine.left() == []
 
 
