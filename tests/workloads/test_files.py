@@ -215,6 +215,7 @@ def test_speed_bench_without_its_extra_names_it(write: Write, monkeypatch: pytes
         load_prompts(write("test.parquet", b"PAR1"))
 
 
+@pytest.mark.parquet
 def test_speed_bench_parquet(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
