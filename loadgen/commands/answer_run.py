@@ -13,7 +13,7 @@ from loadgen.commands.sweep_measure import Job, listening, measure, require_cell
 from loadgen.commands.sweep_run import prepare_job
 from loadgen.commands.sweep_setup import SweepRequest
 from loadgen.commands.verify_run import carry_out, exit_code, finish
-from loadgen.commands.verify_setup import VerifyRequest, prepare
+from loadgen.commands.verify_setup import VerifyRequest, check_margin, prepare
 from loadgen.engines.choose import EngineRequest, choose_engine
 from loadgen.errors import ExitCode, LoadgenError
 from loadgen.store.lock import FolderLock
@@ -37,6 +37,7 @@ class AnswerRequest:
 
 def answer(asked: AnswerRequest, runs: Path, *, as_json: bool) -> ExitCode:
     """The exit code: the verification's, 3 where nothing is advised that could be verified, 130 after Ctrl-C."""
+    check_margin(asked.margin)
     request = with_defaults(asked.sweep, asked.engine)
     job = prepare_job(request, asked.engine, runs, tuple(sys.argv[1:]), as_json=as_json)
     folder = job.folder

@@ -65,6 +65,7 @@ class Prepared:
 
 def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepared:
     """The verification of a run's advice. NoVerdictError if the run advises nothing, UsageError for what cannot be."""
+    check_margin(asked.margin)
     manifest, cells = folder.manifest(), folder.cells()
     findings = analyse(manifest, cells, folder.servers())
     advice = advise(findings.conditions, situation_of(manifest, folder.servers()))
@@ -88,6 +89,12 @@ def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepar
     rates = _rates(claim, manifest, cells) if length_s else {}
     job = Job(experiment, request, engine, reason, own, as_json)
     return Prepared(job, claim, margin, why, rates, length_s)
+
+
+def check_margin(margin: float | None) -> None:
+    """UsageError for a margin that is no share."""
+    if margin is not None and not 0 < margin < 1:
+        raise UsageError(f"--margin is {margin:g}; give a share such as 0.02 for 2 %.")
 
 
 def _engine(manifest: Manifest, asked: VerifyRequest) -> tuple[Engine, str, EngineRequest]:
@@ -157,8 +164,6 @@ def _plan(
 
 def _margin(asked: VerifyRequest, conditions: Sequence[ConditionFinding], plan: SweepPlan) -> tuple[float, str]:
     if asked.margin is not None:
-        if not 0 < asked.margin < 1:
-            raise UsageError(f"--margin is {asked.margin:g}; give a share such as 0.02 for 2 %.")
         return asked.margin, "as asked"
     spreads = [
         (error * level.speedup.n**0.5, level.speedup.n - 1)

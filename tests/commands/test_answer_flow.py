@@ -1,0 +1,75 @@
+"""From a ladder of K to the verdict on real sockets, and what each command reads from the run then."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from loadgen.commands.answer_run import AnswerRequest, answer
+from loadgen.commands.conclude import find_findings, find_verification
+from loadgen.commands.schedule_show import as_data, as_text, exit_code, find
+from loadgen.commands.sweep_setup import SweepRequest
+from loadgen.commands.verify_setup import VerifyRequest, prepare
+from loadgen.engines.choose import EngineRequest
+from loadgen.errors import ExitCode, UsageError
+from loadgen.report.summary import json_schema
+from loadgen.store.folder import RunFolder, find_run
+
+ASKED = SweepRequest(
+    workload="code-edit", levels="1", k="4", repeats=1, window_s=0.2, max_tokens=24, quick=True, schedule_costs=False
+)
+
+
+@pytest.fixture
+def answered(in_process: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[RunFolder, ExitCode, str]:
+    code = answer(AnswerRequest(ASKED, EngineRequest(name="simulator")), tmp_path, as_json=False)
+    return find_run("latest", tmp_path), code, capsys.readouterr().out
+
+
+def test_an_answer_goes_from_the_ladder_to_the_verdict(
+    answered: tuple[RunFolder, ExitCode, str], in_process: Any
+) -> None:
+    folder, code, shown = answered
+    assert in_process.started == ["baseline", "ngram-k4", "baseline", "ngram-k4"]
+    verification = find_verification(folder)
+    assert verification is not None
+    assert code in (ExitCode.ANSWER, ExitCode.NO_VERDICT)
+    assert "Measured again" in shown
+    # Fresh prompts: another seed, so that no prompt of the run comes back.
+    own = RunFolder(folder.path / "verify")
+    assert own.manifest().seed == verification.seed != folder.manifest().seed
+    assert {cell.prompts_sha256 for cell in own.cells()}.isdisjoint(cell.prompts_sha256 for cell in folder.cells())
+    assert {path.name for path in (folder.path / "profiles").iterdir()} == {
+        "baseline.yaml",
+        "ngram.yaml",
+        "ngram-k4.yaml",
+    }
+
+    summary = json.loads((folder.path / "summary.json").read_text())
+    jsonschema.validate(summary, json_schema())
+    assert summary["verification"]["verdict"] == verification.verdict.value
+    assert summary["ladders"][0]["arms"] == {"ngram-k4": {"of": "ngram", "k": 4, "constant_schedule": False}}
+    for report in ("report.md", "report.html"):
+        assert "Measured again" in (folder.path / report).read_text()
+
+    found = find(folder, "throughput")
+    assert exit_code([found]) is ExitCode.ANSWER
+    assert as_data(found)["verification"] == verification.verdict.value
+    assert as_data(found)["static_k"] == 4
+    assert 'speculative-config:\n  method: "ngram"\n  num_speculative_tokens: 4' in as_text(found)
+    with pytest.raises(UsageError, match="the known ones are throughput, tpot"):
+        find(folder, "speed")
+
+    again = prepare(folder, VerifyRequest(margin=0.05, repeats=4), as_json=False)
+    assert (again.margin, again.job.experiment.plan.repeats) == (0.05, 4)
+    assert again.job.experiment.plan.seed not in (verification.seed, folder.manifest().seed)
+    assert (folder.path / "verify-1" / "verification.json").is_file()
+    assert find_findings(folder).verification is None
+
+
+@pytest.mark.parametrize("margin", [0.0, -0.1, 1.0])
+def test_a_margin_is_a_share(margin: float, in_process: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--margin"):
+        answer(AnswerRequest(ASKED, EngineRequest(name="simulator"), margin), tmp_path, as_json=True)
