@@ -146,11 +146,22 @@ def _from_dotenv(path: Path, name: str) -> str | None:
 
 
 def _candidates() -> list[tuple[str, ...]]:
-    docker, alone = shutil.which("docker"), shutil.which("docker-compose")
-    beside = Path(sys.executable).with_name("docker-compose")
-    found: list[tuple[str, ...]] = [(docker, "compose")] if docker else []
-    found += [(str(beside),)] if beside.exists() else []
-    return [*found, (alone,)] if alone else found
+    """The plugin's own program first: it runs alone, and gets signals that `docker compose` does not pass on."""
+    alone, docker = shutil.which("docker-compose"), shutil.which("docker")
+    places = [str(place / "docker-compose") for place in (*plugin_folders(), Path(sys.executable).parent)]
+    found: list[tuple[str, ...]] = [(place,) for place in places if Path(place).exists()]
+    found += [(alone,)] if alone else []
+    return [*found, (docker, "compose")] if docker else found
+
+
+def plugin_folders() -> tuple[Path, ...]:
+    """Where Docker looks for its plugins."""
+    own = os.environ.get("DOCKER_CONFIG")
+    shared = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
+    return (
+        (Path(own) if own else Path.home() / ".docker") / "cli-plugins",
+        *(Path(folder) / "docker" / "cli-plugins" for folder in shared),
+    )
 
 
 def _version(command: Sequence[str]) -> str | None:

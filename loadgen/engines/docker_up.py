@@ -4,6 +4,8 @@ Started under guard.py as `python -I -S docker_up.py SERVICE COMPOSE...`, so it 
 the command with its files and its project. The service's output comes out on stdout; the exit code is the service's.
 """
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -28,7 +30,13 @@ class Project:
         del frame
         self.stopping = True
         if self.child is not None:
-            self.child.send_signal(number)
+            self.tell(self.child, number)
+
+    @staticmethod
+    def tell(child: subprocess.Popen[bytes], number: int) -> None:
+        """The signal to Compose, and to the plugin where Compose is `docker compose`, as a terminal would do it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
 
     def up(self) -> int:
         """The service's exit code, once it has ended."""
@@ -39,7 +47,7 @@ class Project:
         self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         if self.stopping:
             # The signal came between the look above and the start.
-            self.child.send_signal(signal.SIGINT)
+            self.tell(self.child, signal.SIGINT)
         code = self.child.wait()
         self.child = None
         return code

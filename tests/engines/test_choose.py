@@ -82,8 +82,9 @@ def test_docker_with_a_gpu_comes_before_a_local_vllm(empty_machine: Path, monkey
 def test_a_docker_that_cannot_work_is_passed_over_with_a_word(
     empty_machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A docker-compose beside this Python would be found.
+    # A docker-compose beside this Python, or among Docker's plugins, would be found.
     monkeypatch.setattr("sys.executable", str(empty_machine / "python"))
+    monkeypatch.setattr("loadgen.engines.docker_compose.plugin_folders", lambda: ())
 
     simulated, reason = choose_engine(EngineRequest(), DOCKER)
 

@@ -41,6 +41,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("loadgen.engines.docker_compose.shutil.which", lambda name: _which(tmp_path / "bin", name))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.delenv("COMPOSE_FILE", raising=False)
+    monkeypatch.setattr("loadgen.engines.docker_compose.plugin_folders", lambda: (tmp_path / "cli-plugins",))
     return tmp_path
 
 
@@ -51,13 +52,16 @@ def _which(folder: Path, name: str) -> str | None:
 def test_compose_is_docker_s_plugin_or_the_program_of_its_own(project: Path) -> None:
     with pytest.raises(UsageError, match="Docker Compose is missing"):
         find_compose(project)
-    program(project / "bin" / "docker-compose", "echo 5.6.1")
-    assert find_compose(project).command == (str(project / "bin" / "docker-compose"),)
-    program(project / "bin" / "docker", "exit 1")  # a docker without the plugin
-    assert find_compose(project).command == (str(project / "bin" / "docker-compose"),)
-    program(project / "bin" / "docker", "echo v2.40.0")
+    docker = program(project / "bin" / "docker", "[ $1 = compose ] && echo v2.40.0")
     found = find_compose(project)
-    assert (found.command, found.version) == ((str(project / "bin" / "docker"), "compose"), "2.40.0")
+    assert (found.command, found.version) == ((str(docker), "compose"), "2.40.0")
+    alone = program(project / "bin" / "docker-compose", "echo 5.6.1")
+    assert find_compose(project).command == (str(alone),)
+    (project / "cli-plugins").mkdir()
+    plugin = program(project / "cli-plugins" / "docker-compose", "echo 5.6.2")
+    assert find_compose(project).command == (str(plugin),)
+    program(plugin, "exit 1")  # one that does not run is passed over
+    assert find_compose(project).command == (str(alone),)
 
 
 def test_an_old_compose_and_a_missing_file_are_refused(project: Path, tmp_path: Path) -> None:
