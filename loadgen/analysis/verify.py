@@ -1,4 +1,4 @@
-"""Does the advice hold? Non-inferiority with a stated margin, at every load (docs/method.md, part 8)."""
+"""Does the advice hold? Non-inferiority with a stated margin, at every load (docs/method.md, part 9)."""
 
 import math
 from collections.abc import Sequence
