@@ -95,9 +95,14 @@ class Collector:
             return
         self._events_left -= len(record.chunk_times_s)
         if self._events_left < 0:
-            warnings = (*record.warnings, DROPPED)
-            record = replace(record, chunk_times_s=(), chunk_tokens=None, token_ids=None, warnings=warnings)
+            record = without_times(record)
         self.records.append(record)
+
+
+def without_times(record: RequestRecord) -> RequestRecord:
+    """The record's summary: its chunk times are gone, and it says so."""
+    warnings = (*record.warnings, DROPPED)
+    return replace(record, chunk_times_s=(), chunk_tokens=None, token_ids=None, warnings=warnings)
 
 
 def _cost(arrivals: Arrivals) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from loadgen.clock import now_s
 from loadgen.errors import UsageError
+from loadgen.load.collector import EVENT_BUDGET, without_times
 from loadgen.load.health import cpu_seconds
 from loadgen.load.record import RequestRecord
 from loadgen.load.shape import ClosedLoop, LoadProgress, LoadResult, WindowHooks
@@ -56,6 +57,7 @@ class _Run:
         self._began_s = now_s()
         self._sums = WindowSums()
         self._records: list[RequestRecord] = []
+        self._events_left = EVENT_BUDGET
         self._told = (now_s(), 0)
         self._listeners: list[asyncio.Task[ToParent]] = []
 
@@ -121,7 +123,8 @@ class _Run:
     def _take(self, message: ToParent) -> None:
         if isinstance(message, Record):
             self._sums.add(message.record)
-            self._records.append(message.record)
+            self._events_left -= len(message.record.chunk_times_s)
+            self._records.append(message.record if self._events_left >= 0 else without_times(message.record))
             if self._hooks.on_record is not None:
                 self._hooks.on_record(message.record)
 
