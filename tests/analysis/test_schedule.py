@@ -1,4 +1,6 @@
+import json
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +10,10 @@ from loadgen.analysis.batchmap import batch_at
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.schedule import Choice, Schedule, make_schedule, rungs
 from loadgen.analysis.schedule_advice import recommend_schedule
+from loadgen.analysis.schedule_answer import ranges_words
 from loadgen.analysis.schedule_edges import Rung
+from loadgen.analysis.schedule_text import as_option, as_yaml, speculative_config
+from loadgen.profiles.loader import parse_profile
 from loadgen.profiles.schedule import parse_schedule, schedule_lookup
 
 LEVELS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -115,3 +120,94 @@ def test_the_batch_map_interpolates_and_extends() -> None:
     assert batch_at(points, 16) == pytest.approx(math.sqrt(120.0))
     assert batch_at(points, 64) == 40.0
     assert batch_at([], 12) == 12
+
+
+def test_an_edge_keeps_away_from_the_loads_that_were_measured() -> None:
+    # The curves cross at 8.6, and at 9 they are still within 2 %.
+    found = made({4: {1: 1.6, 8: 1.0201, 16: 0.85}})
+    assert found.in_flight == ((1, 9, 4), (10, 256, 0))
+    # Here the next level is so much worse that every step away costs more than a tie.
+    steep = made({4: {1: 1.6, 8: 1.0201, 16: 0.5}})
+    assert steep.in_flight[0][1] == 8
+
+
+def test_a_static_k_that_costs_somewhere_is_two_pools_where_no_schedule_can_be_obeyed() -> None:
+    found = made({4: {1: 1.5, 8: 1.2, 32: 0.7}, 2: {1: 1.3, 8: 1.25, 32: 0.9}})
+    advice = recommend_schedule(found, method="suffix", version="0.32.0", data_parallel=None, holds_for="x")
+    assert advice.setting == "two_pools"
+    assert advice.value == {"num_speculative_tokens": found.static_k, "edges": [list(e) for e in found.pools_in_flight]}
+    assert "a schedule with suffix ends the engine" in advice.why
+
+
+def test_v0_gets_its_own_switch_as_a_number() -> None:
+    found = made({4: {1: 1.5, 8: 1.2, 32: 0.7}})
+    advice = recommend_schedule(found, method="eagle", version="0.9.2", data_parallel=None, holds_for="x")
+    off = next(first for first, _, k in found.pools if k == 0)
+    assert (advice.setting, advice.value) == ("disable_by_batch_size", off)
+
+
+def test_a_drop_at_the_graph_limit_is_to_be_looked_at_first() -> None:
+    found = made({3: {1: 1.6, 64: 1.1, 128: 0.63}})
+    options: dict[str, Any] = {"method": "eagle3", "version": "0.32.0", "data_parallel": None, "holds_for": "x"}
+    told = recommend_schedule(found, **options, max_graph_size=512).why
+    assert "Between 64 and 128 the batch times 4 passes the CUDA graph capture limit of 512 tokens" in told
+    assert "max_cudagraph_capture_size above 512" in told
+    assert "capture limit" not in recommend_schedule(found, **options, max_graph_size=2048).why
+
+
+def test_expected_gains_have_intervals() -> None:
+    found = made({4: {1: 2.0, 32: 0.9}, 2: {1: 1.6, 32: 1.2}})
+    high = found.levels[-1]
+    assert (high.k, found.static_k) == (2, 4)
+    assert high.speedup_ci95 is not None
+    assert high.over_static_ci95 is not None
+    # t(2) = 4.303, standard error 0.005; of the ratio 0.005 · √2
+    assert high.speedup_ci95[1] == pytest.approx(1.2 * math.exp(4.303 * 0.005), rel=1e-4)
+    assert high.over_static_ci95[0] == pytest.approx(1.2 / 0.9 * math.exp(-4.303 * 0.005 * math.sqrt(2)), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ladder", "choice"),
+    [
+        ({4: {1: 1.3, 32: 1.1}}, Choice.STATIC),
+        ({4: {1: 1.3, 32: 0.8}}, Choice.SCHEDULE),
+        ({4: {1: 0.9, 32: 0.8}}, Choice.NONE),
+    ],
+)
+def test_the_choice_from_static_servers(ladder: Mapping[int, Mapping[int, float]], choice: Choice) -> None:
+    assert made(ladder).choice is choice
+
+
+def test_a_schedule_that_costs_more_than_it_saves_is_not_advised() -> None:
+    static = {4: curve({1: 1.5, 8: 1.2, 32: 0.8})}
+    cheap = make_schedule(
+        {4: curve({1: 1.49, 8: 1.19, 32: 0.8}), 0: curve({1: 0.99, 8: 0.99, 32: 0.99})}, max_num_seqs=64, static=static
+    )
+    dear = make_schedule(
+        {4: curve({1: 1.3, 8: 1.1, 32: 0.7}), 0: curve({1: 0.9, 8: 0.9, 32: 0.9})}, max_num_seqs=64, static=static
+    )
+    assert cheap is not None
+    assert dear is not None
+    assert (cheap.choice, dear.choice) == (Choice.SCHEDULE, Choice.TWO_POOLS)
+    assert cheap.zero_measured
+
+
+def test_the_schedule_in_vllms_syntax_reads_back() -> None:
+    raw = {"method": "ngram", "num_speculative_tokens": 2, "prompt_lookup_min": 2, "prompt_lookup_max": 5}
+    ranges = ((1, 8, 4), (9, 256, 0))
+    config = speculative_config(raw, ranges, 4)
+    profile = parse_profile(as_yaml(config), name="x", label="x")
+    assert profile.speculative is not None
+    assert profile.speculative.schedule == ranges
+    assert profile.speculative.num_speculative_tokens == 4
+    option, value = shlex.split(as_option(config))
+    assert option == "--speculative-config"
+    assert json.loads(value) == config
+    assert "num_speculative_tokens_per_batch_size: [[1, 8, 4], [9, 256, 0]]" in as_yaml(config)
+    assert "num_speculative_tokens_per_batch_size" not in speculative_config(config, None, 4)
+
+
+def test_ranges_in_words() -> None:
+    words = ranges_words(((1, 6, 4), (7, 12, 2), (13, 256, 0)))
+    assert words == "K = 4 up to 6 concurrent requests, K = 2 from 7 to 12, no speculation from 13 on"
+    assert ranges_words(((1, 256, 4),)) == "K = 4 at every load"
