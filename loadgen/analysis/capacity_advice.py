@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from loadgen.analysis.capacity_fleet import fleet_of, wanted
-from loadgen.analysis.capacity_model import Advice, MixPlan, Offer, Pool
+from loadgen.analysis.capacity_model import SCHEDULE_NAME, Advice, MixPlan, Offer, Pool
 from loadgen.analysis.capacity_offer import Wish, share_of
 from loadgen.store.model import Condition
 
@@ -39,25 +39,34 @@ def advise(condition: Condition, offers: Sequence[Offer], against: str, tokens_p
         return Advice(condition, None, "no setting meets the objectives at any measured load; ask for less, or measure")
     plain = next((offer for offer in offers if offer.setting == against), None)
     gain = strength(best) / strength(plain) if plain is not None and strength(plain) > 0 else math.inf
-    if best.setting == against:
-        rivals = [offer for offer in offers if offer.setting != against]
-        rival = max(rivals, key=strength, default=None)
-        if rival is None:
-            return Advice(condition, best.setting, "nothing else was measured")
-        share = strength(rival) / strength(best)
-        return Advice(
-            condition, best.setting, f"{rival.setting} carries {share:.2f}x of it{_repeats(rival, tokens_per_step)}"
-        )
+    if best is plain:
+        return Advice(condition, best.setting, _why_plain(best, offers, tokens_per_step))
     more = f"it carries {gain:.2f}x of {against}" if math.isfinite(gain) else f"{against} meets the objectives nowhere"
-    return Advice(condition, best.setting, more + _repeats(best, tokens_per_step))
+    return Advice(condition, best.setting, f"{more}{_why_drafting(tokens_per_step.get(best.setting))}")
 
 
-def _repeats(offer: Offer, tokens_per_step: dict[str, float]) -> str:
-    gained = tokens_per_step.get(offer.setting)
+def _why_plain(plain: Offer, offers: Sequence[Offer], tokens_per_step: dict[str, float]) -> str:
+    """Why nothing beats the server without speculation."""
+    rivals = [offer for offer in offers if offer is not plain and offer.setting != SCHEDULE_NAME]
+    if not rivals:
+        return "nothing else was measured"
+    rival = max(rivals, key=strength)
+    text = f"{rival.setting} carries {strength(rival) / strength(plain):.2f}x of it"
+    gained = tokens_per_step.get(rival.setting)
+    if gained is None:
+        return text
+    if gained < COPIES:
+        return f"{text}: {gained:.2f} tokens per step, so the text is new and drafts seldom fit"
+    return (
+        f"{text}: the text repeats ({gained:.2f} tokens per step), but at such load verifying costs more than it saves"
+    )
+
+
+def _why_drafting(gained: float | None) -> str:
     if gained is None:
         return ""
-    word = "the text repeats its context" if gained >= COPIES else "the text is new and drafts seldom fit"
-    return f": {gained:.2f} tokens per step, so {word}" if gained > 1.0 else ""
+    word = "the text repeats what stands in its context" if gained >= COPIES else "even few accepted drafts pay here"
+    return f": {gained:.2f} tokens per step, so {word}"
 
 
 def plan_mix(
