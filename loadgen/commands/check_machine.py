@@ -211,7 +211,12 @@ def _model_and_profiles(machine: Machine, services: dict[str, Any]) -> Answer:
 
 def _disk(machine: Machine, model: str, service: dict[str, Any]) -> Answer:
     cache = next(
-        (Path(v["source"]).expanduser() for v in service.get("volumes") or [] if str(v.get("target")).endswith("huggingface")), None
+        (
+            Path(v["source"]).expanduser()
+            for v in service.get("volumes") or []
+            if str(v.get("target")).endswith("huggingface")
+        ),
+        None,
     )
     need = model_bytes(model)
     if cache is None or need is None:

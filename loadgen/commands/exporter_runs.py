@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -41,6 +42,12 @@ class _Seen:
     model: str = ""
     stamp: tuple[float, ...] = ()
     cell_seen_at: dict[str, float] = field(default_factory=dict)
+    analysis: "Future[dict[str, Any] | None] | None" = None
+
+    def take(self, found: Mapping[str, Any] | None) -> None:
+        """Shows this summary from now on."""
+        if found is not None:
+            self.findings, self.model = shown_findings(found), str(found.get("model") or "")
 
 
 class RunsCollector(Collector):
@@ -50,6 +57,7 @@ class RunsCollector(Collector):
         self._runs = runs
         self._seen: dict[str, _Seen] = {}
         self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="exporter")
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: registering must not read the folder."""
@@ -69,7 +77,7 @@ class RunsCollector(Collector):
         names = sorted(path.parent.name for path in self._runs.glob("*/manifest.json"))[-NEWEST_RUNS:]
         self._seen = {name: self._seen.get(name) or made for name in names if (made := self._open(name)) is not None}
         for name, run in self._seen.items():
-            _read(run, is_newest=name == names[-1])
+            _read(run, self._pool, is_newest=name == names[-1])
         return list(self._seen.values())
 
     def _open(self, name: str) -> _Seen | None:
@@ -110,27 +118,38 @@ def gauge_families(shown: Sequence[Shown]) -> Iterator[Metric]:
         yield family
 
 
-def _read(run: _Seen, *, is_newest: bool) -> None:
+def _read(run: _Seen, pool: Executor, *, is_newest: bool) -> None:
     path = run.folder.path
     if is_newest:
         run.tail.look()
+    if run.analysis is not None and run.analysis.done():
+        run.take(run.analysis.result())
+        run.analysis = None
     stamp = tuple(_mtime(path / name) for name in ("cells.jsonl", "events.jsonl", "summary.json"))
-    if stamp == run.stamp:
+    if stamp == run.stamp or run.analysis is not None:
         return
     run.stamp = stamp
     try:
         events = list(run.folder.events())
         run.cells = run.folder.cells()
-        states = [event.kind for event in events if event.kind in STATES]
-        run.state = states[-1] if states else "started"
-        run.failed = sum(event.kind == "cell-failed" for event in events)
-        found: Any = read_summary(path / "summary.json") if stamp[2] >= stamp[0] else None
-        if found is None and run.cells:
-            found = summary(find_findings(run.folder), run.manifest)
     except (LoadgenError, ValueError):
         return  # a line in the making, or a run of another version: what was read before stays
+    states = [event.kind for event in events if event.kind in STATES]
+    run.state = states[-1] if states else "started"
+    run.failed = sum(event.kind == "cell-failed" for event in events)
+    found = read_summary(path / "summary.json") if stamp[2] >= stamp[0] else None
     if found is not None:
-        run.findings, run.model = shown_findings(found), str(found.get("model") or "")
+        run.take(found)
+    elif run.cells:
+        run.analysis = pool.submit(_analyse, run.folder, run.manifest)
+
+
+def _analyse(folder: RunFolder, manifest: Manifest) -> dict[str, Any] | None:
+    """The summary of a run that has none yet; a thread's work, since a scrape must not wait for it."""
+    try:
+        return summary(find_findings(folder), manifest)
+    except (LoadgenError, ValueError):
+        return None
 
 
 def _shown(run: _Seen, is_newest: bool) -> list[Shown]:
@@ -165,9 +184,11 @@ def _current(run: _Seen) -> list[Shown]:
     cell = run.tail.last_cell
     if cell is None or any(done.key == cell for done in run.cells):
         return []
-    labels = {"run": run.folder.run_id, "profile": cell.profile, "workload": cell.condition.workload}
+    condition = cell.condition
+    labels = {"run": run.folder.run_id, "profile": cell.profile, "workload": condition.workload}
     began = run.cell_seen_at.setdefault(str(cell), time.time())
-    here = {**labels, "concurrency": str(cell.level), "cell": str(cell)}
+    here = {**labels, "input_tokens": str(condition.input_tokens), "temperature": f"{condition.temperature:g}"}
+    here |= {"concurrency": str(cell.level), "repeat": f"{cell.session}.{cell.repeat}"}
     return [
         Shown("loadgen_current_concurrency", labels, float(cell.level)),
         Shown("loadgen_cell_started_timestamp_seconds", here, began),
@@ -181,7 +202,9 @@ def shown_cells(run: str, cells: Sequence[CellResult]) -> list[Shown]:
     for cell in cells:
         key = cell.key
         where = (key.profile, key.condition.workload, str(key.level))
-        labels = {"run": run, "profile": where[0], "workload": where[1], "concurrency": where[2], "cell": str(key)}
+        labels = {"run": run, "profile": where[0], "workload": where[1], "concurrency": where[2]}
+        labels |= {"input_tokens": str(key.condition.input_tokens), "temperature": f"{key.condition.temperature:g}"}
+        labels["repeat"] = f"{key.session}.{key.repeat}"
         found.append(Shown("loadgen_cell_started_timestamp_seconds", labels, _unix(cell.started_at)))
         client = cell.client
         values = {

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from loadgen.store.codec import decode
 from loadgen.store.model import CellKey
@@ -103,7 +104,7 @@ class RequestTail:
                 self.histograms[name].setdefault(key, Counts(BUCKETS[name])).add(value)
 
 
-def read_summary(path: Path) -> dict[str, object] | None:
+def read_summary(path: Path) -> dict[str, Any] | None:
     """A run's summary.json; None if it is missing, torn or of another schema."""
     try:
         found = json.loads(path.read_bytes())

@@ -67,40 +67,41 @@ def make_summary() -> Callable[[str], dict[str, Any]]:
     return summary
 
 
+@pytest.fixture(scope="session")
+def manifest() -> Manifest:
+    return Manifest(
+        run_id="2026-01-01T00-00-00Z-ngram",
+        created_at="2026-01-01T00:00:00.000Z",
+        loadgen_version="0",
+        argv=(),
+        engine="simulator",
+        engine_reason="",
+        simulated=True,
+        profiles=("baseline", "ngram"),
+        against="baseline",
+        methods={"baseline": "none", "ngram": "ngram"},
+        num_speculative_tokens={"ngram": 4},
+        conditions=(Condition("code-edit", 300, 0.0), Condition("chat", 300, 0.0)),
+        levels=LEVELS,
+        repeats=3,
+        sessions=1,
+        seed=1,
+        quick=False,
+        order="together",
+        sampling={},
+        hardware={},
+    )
+
+
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory, manifest: Manifest) -> Path:
     """A runs folder with one finished run."""
     folder = tmp_path_factory.mktemp("stage") / "runs"
-    name = "2026-01-01T00-00-00Z-ngram"
-    run = RunFolder(folder / name)
+    run = RunFolder(folder / manifest.run_id)
     run.path.mkdir(parents=True)
-    conditions = (Condition("code-edit", 300, 0.0), Condition("chat", 300, 0.0))
-    run.write_manifest(
-        Manifest(
-            run_id=name,
-            created_at="2026-01-01T00:00:00.000Z",
-            loadgen_version="0",
-            argv=(),
-            engine="simulator",
-            engine_reason="",
-            simulated=True,
-            profiles=("baseline", "ngram"),
-            against="baseline",
-            methods={"baseline": "none", "ngram": "ngram"},
-            num_speculative_tokens={"ngram": 4},
-            conditions=conditions,
-            levels=LEVELS,
-            repeats=3,
-            sessions=1,
-            seed=1,
-            quick=False,
-            order="together",
-            sampling={},
-            hardware={},
-        )
-    )
+    run.write_manifest(manifest)
     run.append_event("started", "measuring begins")
     run.append_event("completed", "all cells measured")
     run.close()
-    (run.path / "summary.json").write_text(json.dumps(summary(name)))
+    (run.path / "summary.json").write_text(json.dumps(summary(manifest.run_id)))
     return folder

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tools.dashboards.stage import Stage, fill, stage
+from loadgen.commands.replay_write import Series, remote_write
+from tools.dashboards.stage import LOADGEN, Stage, fill, stage
 
 pytestmark = pytest.mark.stack
 
@@ -95,6 +98,31 @@ def test_alerts_and_recording_rules_load_and_are_well(filmed: Filmed) -> None:
     assert [rule["name"] for rule in rules.values() if rule.get("state") == "firing"] == []
 
 
+def test_a_finished_run_is_replayed(filmed: Filmed) -> None:
+    run = filmed.run_ids[-1]
+    words = ["replay", str(filmed.stage.runs / run), "--to", filmed.stage.prometheus]
+    done = subprocess.run([*LOADGEN, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    began, ended = (int(found) / 1000 for found in re.findall(r"(?:from|to)=(\d{13})", done.stdout))
+    assert abs(began - filmed.began) < 20
+    times = {"start": began, "end": ended, "step": 1}
+    # The same panel shows both: what Prometheus saw and what the folder kept.
+    expr = 'sum by (instance) (rate(vllm:generation_tokens_total{job="JOB"}[5s]))'
+    seen, replayed = (
+        filmed.stage.ask("query_range", query=expr.replace("JOB", job), **times) for job in ("vllm", "replay")
+    )
+    assert {row["metric"]["instance"] for row in replayed["result"]} == {"baseline", "ngram"}
+    assert max(values(replayed)) == pytest.approx(max(values(seen)), rel=0.6)
+    state = filmed.stage.ask("query", query=f'loadgen_run_info{{run="{run}",job="replay"}}', time=ended)
+    assert values(state) == [1.0]
+
+
+def test_a_run_of_last_week_is_taken_too(filmed: Filmed) -> None:
+    week_ago = int((filmed.began - 7 * 86400) * 1000)
+    assert remote_write([Series("old", {"job": "replay"}, [(week_ago, 3.0)])], filmed.stage.prometheus) == 1
+    assert values(filmed.stage.ask("query", query="old", time=week_ago / 1000 + 1)) == [3.0]
+
+
 def test_every_target_is_up(filmed: Filmed) -> None:
     targets = filmed.stage.ask("targets")["activeTargets"]
     assert [target["lastError"] for target in targets] == [""] * 3
@@ -105,7 +133,8 @@ def test_the_sweep_was_seen_while_it_ran(filmed: Filmed) -> None:
     run = filmed.run_ids[-1]
     active = filmed.stage.ask("query_range", query=f'loadgen_run_active{{run="{run}"}}', **times)
     assert set(values(active)) == {0.0, 1.0}
-    levels = filmed.stage.ask("query_range", query=f'loadgen_current_concurrency{{run="{run}"}}', **times)
+    mine = f'{{run="{run}",job="loadgen"}}'
+    levels = filmed.stage.ask("query_range", query=f"loadgen_current_concurrency{mine}", **times)
     assert set(values(levels)) <= {1.0, 8.0}
-    measured = filmed.stage.ask("query", query=f'loadgen_run_cells_measured{{run="{run}"}}', time=filmed.ended)
+    measured = filmed.stage.ask("query", query=f"loadgen_run_cells_measured{mine}", time=filmed.ended)
     assert values(measured) == [4.0]

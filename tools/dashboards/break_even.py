@@ -2,7 +2,19 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from tools.dashboards.parts import Marks, Panels, by_level, called, dashboard, named, number, over_time, rows, variable
+from tools.dashboards.parts import (
+    Marks,
+    Panels,
+    by_level,
+    called,
+    dashboard,
+    level_starts,
+    named,
+    number,
+    over_time,
+    rows,
+    variable,
+)
 
 HERE = '{run="$run", workload=~"$workload"}'
 TOKENS = '{run="$run", workload=~"$workload", measure="output_tokens_per_s"}'
@@ -47,8 +59,8 @@ def build() -> Dashboard:
         .annotation(
             Marks(
                 "Levels",
-                'loadgen_cell_started_timestamp_seconds{run="$run"}',
-                "{{profile}}, {{workload}} at {{concurrency}}",
+                level_starts('{run="$run"}'),
+                "{{workload}} at {{concurrency}}",
                 "orange",
             )
         )
@@ -78,7 +90,12 @@ def _answer() -> Panels:
             height=4,
         ),
         rows(
-            "Run", "What was measured.", 'loadgen_run_info{run="$run"}', ("Value", "run", "against"), span=6, height=4
+            "Run",
+            "What was measured.",
+            'loadgen_run_info{run="$run"}',
+            ("Value", "run", "against", "profiles"),
+            span=6,
+            height=4,
         ),
     )
 
@@ -98,6 +115,7 @@ def _curves() -> Panels:
         turns("loadgen_break_even_concurrency_high", "turn"),
         EDGES,
         label="speed-up",
+        lowest=0.8,
     ).span(24)
     return (
         speedup,
@@ -121,6 +139,7 @@ def _curves() -> Panels:
             "What to set",
             "Advised speculative tokens per request, by batch size (num_speculative_tokens_per_batch_size).",
             called('loadgen_schedule_tokens{run="$run"}', "speculative tokens"),
+            across="batch: requests per engine step",
         ),
     )
 

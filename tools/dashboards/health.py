@@ -5,7 +5,18 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models.dashboard import Panel
 
 from tools.dashboards.break_even import HERE, WHO, quantile
-from tools.dashboards.parts import Marks, Panels, by_level, called, dashboard, named, over_time, rows, variable
+from tools.dashboards.parts import (
+    Marks,
+    Panels,
+    by_level,
+    called,
+    dashboard,
+    level_starts,
+    named,
+    over_time,
+    rows,
+    variable,
+)
 
 
 def curve(metric: str, also: str = "") -> str:
@@ -27,8 +38,8 @@ def build() -> Dashboard:
         .annotation(
             Marks(
                 "Levels",
-                'loadgen_cell_started_timestamp_seconds{run="$run"}',
-                "{{profile}}, {{workload}} at {{concurrency}}",
+                level_starts('{run="$run"}'),
+                "{{workload}} at {{concurrency}}",
                 "orange",
             )
         )
@@ -98,7 +109,7 @@ def _by_level() -> Panels:
             "Time that the hypervisor gave to others, worst cell.",
             curve("loadgen_stolen_cpu_ratio"),
             unit="percentunit",
-        ).span(24),
+        ),
     )
 
 
@@ -108,5 +119,6 @@ def _checks() -> Builder[Panel]:
         "voids = true keeps the level's cells out of verdicts; the report tells cause and cure.",
         f"loadgen_check{HERE}",
         ("run", "Value", "workload", "input_tokens", "temperature"),
-        height=9,
+        span=12,
+        height=11,
     )

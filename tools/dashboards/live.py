@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from tools.dashboards.parts import Marks, Panels, dashboard, number, over_time, variable
+from tools.dashboards.parts import Marks, Panels, dashboard, level_starts, number, over_time, variable
 
 SELECT = '{model_name=~"$model", instance=~"$server"}'
 BY = "sum by (instance)"
@@ -50,9 +50,7 @@ def build() -> Dashboard:
             variable("server", "Server", 'vllm:num_requests_running{model_name=~"$model"}', "instance", many=True)
         )
         .annotation(Marks("Runs", "loadgen_run_started_timestamp_seconds", "run {{run}}", "purple"))
-        .annotation(
-            Marks("Levels", "loadgen_cell_started_timestamp_seconds", "{{profile}} at {{concurrency}}", "orange")
-        )
+        .annotation(Marks("Levels", level_starts(), "{{workload}} at {{concurrency}}", "orange"))
     )
     numbers = (
         number("Acceptance", "Accepted / drafted tokens.", ACCEPTANCE, SERVER, unit="percentunit", digits=0),
@@ -150,7 +148,6 @@ def _load() -> Panels:
             "The fullest engine of a server.",
             (f"max by (instance) (vllm:kv_cache_usage_perc{SELECT})", SERVER),
             unit="percentunit",
-            high=1,
         ),
         over_time(
             "Preemptions",
@@ -163,13 +160,12 @@ def _load() -> Panels:
             "Prompt tokens found in the cache / looked up. A comparison wants this near 0.",
             (share("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"), SERVER),
             unit="percentunit",
-            high=1,
         ),
         over_time(
             "Requests ended",
             "Per second, by reason.",
             (
-                rate("vllm:request_success_total", "sum by (instance, finished_reason)"),
+                f"{rate('vllm:request_success_total', 'sum by (instance, finished_reason)')} > 0",
                 "{{instance}} {{finished_reason}}",
             ),
             unit="reqps",

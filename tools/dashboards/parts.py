@@ -64,7 +64,7 @@ def over_time(
 
 
 def number(title: str, text: str, expr: str, legend: str, *, unit: str = "short", digits: int = 2) -> stat.Panel:
-    """The newest value of each series, large."""
+    """The last value of each series in the time range, large."""
     return (
         stat.Panel()
         .title(title)
@@ -79,12 +79,18 @@ def number(title: str, text: str, expr: str, legend: str, *, unit: str = "short"
         .color_mode(c.BigValueColorMode.NONE)
         .text_mode(c.BigValueTextMode.VALUE_AND_NAME)
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
-        .with_target(now(expr, legend))
+        .with_target(query(expr, legend))
     )
 
 
 def by_level(
-    title: str, text: str, *parts: str, unit: str = "short", label: str = "", low: float | None = 0
+    title: str,
+    text: str,
+    *parts: str,
+    unit: str = "short",
+    label: str = "",
+    across: str = "requests in flight",
+    lowest: float = 0,
 ) -> xychart.Panel:
     """Lines over concurrency (log 2): PromQL whose results carry `concurrency` and `series`, all in one query.
 
@@ -95,7 +101,7 @@ def by_level(
     log2 = {"type": "log", "log": 2}
     axis = [
         d.DynamicConfigValue(id_val="custom.scaleDistribution", value=log2),
-        d.DynamicConfigValue(id_val="custom.axisLabel", value="requests in flight"),
+        d.DynamicConfigValue(id_val="custom.axisLabel", value=across),
         d.DynamicConfigValue(id_val="unit", value="short"),
     ]
     panel = (
@@ -118,7 +124,7 @@ def by_level(
         .with_transformation(_step("sortBy", {"fields": {}, "sort": [{"field": "concurrency"}]}))
         .with_transformation(_step("partitionByValues", {"fields": ["series"], "keepFields": False}))
     )
-    return panel if low is None else panel.min(low)
+    return panel.axis_soft_min(lowest)
 
 
 def rows(
@@ -165,6 +171,12 @@ def variable(name: str, label: str, metric: str, what: str, *, many: bool) -> Qu
         return made
     everything = d.VariableOption(text="All", value="$__all", selected=True)
     return made.multi(True).include_all(True).all_value(".*").current(everything)
+
+
+def level_starts(select: str = "") -> str:
+    """PromQL: when each level began, by its first profile (the others follow within seconds)."""
+    started = f"loadgen_cell_started_timestamp_seconds{select}"
+    return f"min by (run, workload, input_tokens, concurrency, repeat) ({started})"
 
 
 class _Mark(d.AnnotationQuery):

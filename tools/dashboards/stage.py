@@ -75,7 +75,7 @@ def stage(folder: Path, runs: Path, hardware: str = "") -> Iterator[Stage]:
         exporter = free_port()
         _start(stack, folder / "exporter.log", [*LOADGEN, "exporter", "--runs", str(runs), "--port", str(exporter)])
         prometheus = free_port()
-        config = _config(folder, list(servers.values()), exporter)
+        config = _config(folder, servers, exporter)
         words = [
             f"--config.file={config}",
             f"--storage.tsdb.path={folder / 'tsdb'}",
@@ -89,12 +89,16 @@ def stage(folder: Path, runs: Path, hardware: str = "") -> Iterator[Stage]:
         yield Stage(f"http://127.0.0.1:{prometheus}", servers, runs)
 
 
-def _config(folder: Path, servers: list[str], exporter: int) -> Path:
+def _config(folder: Path, servers: dict[str, str], exporter: int) -> Path:
     """Our own prometheus.yml with the targets replaced: here they lie on this machine."""
     config = yaml.safe_load((ROOT / "dashboards" / "prometheus.yml").read_text(encoding="utf-8"))
     config["rule_files"] = [str(ROOT / "dashboards" / pattern) for pattern in config["rule_files"]]
+    # Named by what they run, where Compose's network gives addresses.
+    named = [
+        {"targets": [url.removeprefix("http://")], "labels": {"instance": profile}} for profile, url in servers.items()
+    ]
     config["scrape_configs"] = [
-        {"job_name": "vllm", "static_configs": [{"targets": [url.removeprefix("http://") for url in servers]}]},
+        {"job_name": "vllm", "static_configs": named},
         {"job_name": "loadgen", "static_configs": [{"targets": [f"127.0.0.1:{exporter}"]}]},
     ]
     path = folder / "prometheus.yml"
