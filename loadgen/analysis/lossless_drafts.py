@@ -20,7 +20,7 @@ def not_tested_because(drafted: Drafted) -> str | None:
     if drafted.accepted_tokens < FEWEST_ACCEPTED:
         return (
             f"only {drafted.accepted_tokens:.0f} tokens came from accepted drafts and {FEWEST_ACCEPTED} are needed; "
-            "take a workload that repeats its input (code-edit), more --prompts (--samples above temperature 0), or a larger "
-            "--max-tokens"
+            "take a workload that repeats its input (code-edit), more --prompts (--samples above temperature 0), "
+            "or a larger --max-tokens"
         )
     return None
