@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from loadgen.profiles.loader import load_profile
 from loadgen.simulator.config import EngineConfig, engine_config
 from loadgen.simulator.core import SimulatedCore
@@ -30,8 +27,6 @@ REQUESTS_PER_WORKER = 4
 JITTER = replace(MILD, start_effect=0.0, first_request=False)
 """The simulator's default noise of each step; what a server start adds is drawn when runs are composed."""
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Machine:
@@ -52,7 +47,7 @@ class Bank:
     """ln speed-ups of single repeats, by level, and the true ln speed-up of each level."""
 
     machine: Machine
-    draws: dict[int, Floats]
+    draws: dict[int, tuple[float, ...]]
     seconds: dict[int, float]
     """Mean measured seconds of a pair (both windows), by level."""
     truth: dict[int, float]
@@ -113,7 +108,7 @@ def make_bank(machine: Machine, size: int, effort: Effort) -> Bank:
     )
     return Bank(
         machine,
-        {level: np.array([ln_ratio(*pair) for pair in found]) for level, found in pairs.items()},
+        {level: tuple(ln_ratio(*pair) for pair in found) for level, found in pairs.items()},
         {level: math.fsum(a.window_s + b.window_s for a, b in found) / size for level, found in pairs.items()},
         {level.concurrency: math.log(level.speedup) for level in true.levels},
         max(level.speedup_error for level in true.levels),

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from benchmarks.answer.bank import WINDOW_S, Bank, Floats
+from benchmarks.answer.bank import WINDOW_S, Bank
 
+Floats = NDArray[np.float64]
 SLOW_FACTOR = 1.3
 SLOW_S = 3.0
 """As the simulator's slow phases."""
@@ -99,5 +101,6 @@ def smooth(points: dict[int, float]) -> Callable[[int], float]:
 def residuals_of(bank: Bank) -> dict[int, Floats]:
     """The bank's draws around their own mean, at each level, with n / (n − 1) put back into their variance."""
     return {
-        level: (draws - draws.mean()) * math.sqrt(len(draws) / (len(draws) - 1)) for level, draws in bank.draws.items()
+        level: (np.array(draws) - np.mean(draws)) * math.sqrt(len(draws) / (len(draws) - 1))
+        for level, draws in bank.draws.items()
     }

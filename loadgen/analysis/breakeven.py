@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from loadgen.analysis.local_curve import local_curve
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
-from loadgen.analysis.ratios import MIN_N, t_quantile
+from loadgen.analysis.ratios import CONFIDENCE, MIN_N, t_quantile
 from loadgen.analysis.signs import LevelStat, Signs, sure_signs
 
 ROUNDING = 1e-9
@@ -160,12 +160,12 @@ def interval(crossing: Crossing) -> str:
     return f"bracket {crossing.level_below} to {crossing.level_above}"
 
 
-def repeats_needed(stat: LevelStat) -> int | None:
+def repeats_needed(stat: LevelStat, confidence: float = CONFIDENCE) -> int | None:
     """Repeats in all after which this level would be sure if mean and spread stayed; None if beyond MAX_REPEATS."""
     if stat.sd is None or stat.mean == 0:
         return MIN_N if stat.sd is None else None
     for n in range(max(MIN_N, stat.n + 1), MAX_REPEATS + 1):
-        if t_quantile(n - 1) * stat.sd / math.sqrt(n) < abs(stat.mean):
+        if t_quantile(n - 1, confidence) * stat.sd / math.sqrt(n) < abs(stat.mean):
             return n
     return None
 

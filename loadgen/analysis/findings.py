@@ -13,9 +13,10 @@ from loadgen.analysis.ladder import ladder_of
 from loadgen.analysis.levels import level_finding, level_stat
 from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding
 from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
-from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure
+from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure, log_ratios, session_means
 from loadgen.analysis.recommendation import Situation, recommend, schedules
 from loadgen.analysis.schedule_answer import ladder_answer
+from loadgen.analysis.shifts import common_shifts
 from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
 NAMED = 3
@@ -83,11 +84,13 @@ def _break_even(valid: Mapping[int, Sequence[Pair]], measure: Measure, manifest:
     stats = [level_stat(level, pairs, measure) for level, pairs in valid.items()]
     seconds = {level: _pair_seconds(pairs) for level, pairs in valid.items() if pairs}
     looks = manifest.settings.get("looks", 1)
+    sessions = [session_means(log_ratios(pairs, measure)) for pairs in valid.values()]
     return find_break_even(
         [stat for stat in stats if stat is not None],
         quick=manifest.quick,
         pair_seconds=seconds,
         looks=looks if isinstance(looks, int) and looks > 1 else 1,
+        shifts=common_shifts(sessions) if len({number for level in sessions for number in level}) >= MIN_N else (),
     )
 
 

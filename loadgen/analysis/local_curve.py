@@ -29,7 +29,7 @@ JUMP_CHANCE = 0.1
 """Before any level is seen: the share of turns that are cliffs."""
 JUMP = 0.5
 """Standard deviation of a cliff's ln ratio (0.56 was seen)."""
-POINTS = 241
+POINTS = 161
 TAIL = 0.025
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ def local_curve(
     turn = int(np.flatnonzero(above < 0.5)[0]) if above.min() < 0.5 else 0
     if not turn:
         return None
-    # The sign turns for certain between these; the grid's own width is 1 / 240 of the bracket.
+    # The sign turns for certain between these; the grid's own width is 1 / 160 of the bracket.
     first, last = (int(inside[0]), int(inside[-1])) if len(inside) else (turn, turn - 1)
     low, high = at[max(min(first, turn) - 1, 0)], at[min(max(last, turn - 1) + 1, POINTS - 1)]
     share = (above[turn - 1] - 0.5) / (above[turn - 1] - above[turn])
@@ -107,35 +107,44 @@ def _above(used: Sequence[LevelStat], at: Floats, noise: _Noise, place: float) -
     origin = min(float(places.min()), float(at.min()))
     between, across = _wiener(places - origin, places - origin), _wiener(at - origin, places - origin)
     own = (at - origin) ** 3 / 3
-    cliff, past = _cliff(places, means, at, place)
-    jump = JUMP**2 * np.outer(past, past)
     lines, across_lines = _line(places - origin), _line(at - origin)
-    weights, shares = [], []
-    for bend in BENDS:
-        square = bend**2
-        fit, inverse, information, line, rest = _fit(square * between + np.diag(errors), lines, means)
-        mean = across_lines @ line + square * across @ rest
-        # Universal kriging: what the process leaves open, and what the line's own error adds to it.
-        open_lines = across_lines - square * across @ (inverse @ lines)
-        variance = square * own - square**2 * np.einsum("ij,jk,ik->i", across, inverse, across)
-        variance = variance + np.einsum("ij,jk,ik->i", open_lines, np.linalg.inv(information), open_lines)
-        weights.append(fit + math.log1p(-JUMP_CHANCE))
-        shares.append(_tail(mean, np.maximum(variance, 1e-15), noise))
-        weights.append(_fit(square * between + jump + np.diag(errors), lines, means)[0] + math.log(JUMP_CHANCE))
-        shares.append(cliff)
-    relative = np.exp(np.array(weights) - max(weights))
-    return np.asarray(relative @ np.array(shares) / relative.sum(), dtype=np.float64)
+    squares = np.square(BENDS)[:, None, None]
+    smooth = _fit(squares * between + np.diag(errors), lines, means)
+    # Best linear unbiased prediction (universal kriging): what the process leaves open, and the line's own error.
+    mean = (across_lines @ smooth.line + squares * (across @ smooth.rest))[:, :, 0]
+    open_lines = across_lines - squares * (across @ (smooth.inverse @ lines))
+    variance = squares[:, :, 0] * own - squares[:, :, 0] ** 2 * ((across @ smooth.inverse) * across).sum(axis=2)
+    variance = variance + ((open_lines @ np.linalg.inv(smooth.information)) * open_lines).sum(axis=2)
+    shares = _tail(mean, np.maximum(variance, 1e-15), noise)
+    cliff, past = _cliff(places, means, at, place)
+    jumping = _fit(squares * between + JUMP**2 * np.outer(past, past) + np.diag(errors), lines, means)
+    weights = np.concatenate([smooth.fit + math.log1p(-JUMP_CHANCE), jumping.fit + math.log(JUMP_CHANCE)])
+    relative = np.exp(weights - weights.max())
+    jumps = relative[len(BENDS) :].sum()
+    return np.asarray((relative[: len(BENDS)] @ shares + jumps * cliff) / relative.sum(), dtype=np.float64)
 
 
-def _fit(covariance: Floats, lines: Floats, means: Floats) -> tuple[float, Floats, Floats, Floats, Floats]:
-    """(restricted ln likelihood, inverse of the covariance, information of the line, the line, weighted residuals)."""
+@dataclass(frozen=True)
+class _Fit:
+    """For each bend: restricted ln likelihood, inverse covariance, information of the line, the line, what is left."""
+
+    fit: Floats
+    inverse: Floats
+    information: Floats
+    line: Floats
+    rest: Floats
+    """Inverse covariance times residuals."""
+
+
+def _fit(covariance: Floats, lines: Floats, means: Floats) -> _Fit:
+    """Generalised least squares for a stack of covariances."""
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
-    tilted = inverse @ lines
-    information = lines.T @ tilted
-    line = np.asarray(np.linalg.solve(information, tilted.T @ means), dtype=np.float64)
-    rest = inverse @ (means - lines @ line)
-    spread = -np.linalg.slogdet(inverse)[1] + np.linalg.slogdet(information)[1]
-    return -0.5 * (float(spread) + float((means - lines @ line) @ rest)), inverse, information, line, rest
+    information = lines.T @ inverse @ lines
+    line = np.asarray(np.linalg.solve(information, lines.T @ inverse @ means[:, None]), dtype=np.float64)
+    residuals = means[:, None] - lines @ line
+    rest = inverse @ residuals
+    spread = np.linalg.slogdet(information)[1] - np.linalg.slogdet(inverse)[1]
+    return _Fit(-0.5 * (spread + (residuals * rest).sum(axis=(1, 2))), inverse, information, line, rest)
 
 
 def _cliff(places: Floats, means: Floats, at: Floats, place: float) -> tuple[Floats, Floats]:

@@ -76,12 +76,18 @@ def units(samples: Sequence[LogSample]) -> tuple[float, ...]:
     fewer than three sessions the between-start part cannot be estimated: the interval is then one "within one server
     start" and is labelled so.
     """
+    means = session_means(samples)
+    if len(means) >= MIN_N:
+        return tuple(sorted(means.values()))
+    return tuple(sorted(sample.value for sample in samples))
+
+
+def session_means(samples: Iterable[LogSample]) -> dict[int, float]:
+    """The mean of each session's samples, by session number."""
     by_session: dict[int, list[float]] = {}
     for sample in samples:
         by_session.setdefault(sample.session, []).append(sample.value)
-    if len(by_session) >= MIN_N:
-        return tuple(sorted(math.fsum(values) / len(values) for values in by_session.values()))
-    return tuple(sorted(sample.value for sample in samples))
+    return {number: math.fsum(values) / len(values) for number, values in sorted(by_session.items())}
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float, float | None]:

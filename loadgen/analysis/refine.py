@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 
 from loadgen.analysis.breakeven import MAX_REPEATS, repeats_needed
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
-from loadgen.analysis.ratios import MIN_N
+from loadgen.analysis.ratios import CONFIDENCE, MIN_N
 from loadgen.analysis.signs import LevelStat
 
 HALF_WIDTH = 0.10
 """Wanted half-width of the interval, as a share of the crossing (issue 4)."""
-LOOKS = 12
+LOOKS = 8
 """Looks at the data that are planned, the last one included: the 5 % of wrong signs are spread over them."""
 ASIDE = 0.2
 """Octaves between the crossing and the levels whose repeats narrow it: far enough apart to hold the curve's slope."""
-STEP = 6
+TESTED = 3
+"""Levels that typically have three repeats: Holm's first step divides by them."""
+STEP = 8
 """Most pairs added at one crossing between two looks."""
 
 
@@ -69,7 +71,7 @@ def _settle(verdict: BreakEven, stats: Sequence[LevelStat], repeats: dict[int, i
     """Repeats at the levels on which the status hangs."""
     sure = () if verdict.indicative else (*verdict.sure_gains, *verdict.sure_losses)
     gains, losses = [s for s in stats if s.mean > 0], [s for s in stats if s.mean <= 0]
-    deciding = [max(gains or losses, key=lambda stat: stat.mean)]
+    deciding = []
     if gains and losses:
         # The nearest level on either side of a change of sign that can become sure.
         for below, above in itertools.pairwise(stats):
@@ -78,8 +80,8 @@ def _settle(verdict: BreakEven, stats: Sequence[LevelStat], repeats: dict[int, i
                     _first_able([s for s in stats if s.level <= below.level][::-1], below.mean > 0, sure),
                     _first_able([s for s in stats if s.level >= above.level], above.mean > 0, sure),
                 ]
-    elif gains:
-        deciding = [stats[-1]]
+    else:
+        deciding = [stats[-1] if gains else max(losses, key=lambda stat: stat.mean)]
     for stat in deciding:
         if stat.level not in sure and (n := _more(stat)) is not None:
             repeats[stat.level] = max(repeats.get(stat.level, 0), n)
@@ -95,9 +97,8 @@ def _more(stat: LevelStat) -> int | None:
     """Repeats in all that the level should have at the next look; None if it would not get sure within sense."""
     if stat.n < MIN_N:
         return MIN_N
-    needed = repeats_needed(stat)
-    # `repeats_needed` is for one test at 5 %; over levels and looks the bar is higher: one more at least.
-    return None if needed is None else min(max(needed, stat.n + 1), stat.n + MIN_N)
+    needed = repeats_needed(stat, 1 - (1 - CONFIDENCE) / LOOKS / TESTED)
+    return None if needed is None else min(max(needed, stat.n + 2), stat.n + STEP // 2)
 
 
 def _narrow(crossing: Crossing, stats: Sequence[LevelStat], wanted: float, repeats: dict[int, int]) -> None:

@@ -42,6 +42,29 @@ def temperatures(text: str) -> tuple[float, ...]:
     return found
 
 
+def seconds(text: str, option: str) -> float:
+    """A time span in seconds: `90`, `90s`, `10m` or `2h`."""
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
+    try:
+        value = float(text[:-1] if unit else text) * (unit or 1.0)
+    except ValueError:
+        raise UsageError(f"{option} {text!r} is no time; write it like 90s, 10m or 2h.") from None
+    if not 0 < value < 1e7:
+        raise UsageError(f"{option} {text} is out of range; give a time above 0.")
+    return value
+
+
+def share(text: str, option: str) -> float:
+    """A share between 0 and 1: `10%` or `0.1`."""
+    try:
+        value = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        raise UsageError(f"{option} {text!r} is no share; write it like 10% or 0.1.") from None
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {text} is out of range; give a share like 10%.")
+    return value
+
+
 def _numbers(text: str, option: str, kind: Callable[[str], T]) -> list[T]:
     try:
         found = [kind(part) for part in text.split(",") if part.strip()]

@@ -29,6 +29,11 @@ def command(
     window: Annotated[float | None, typer.Option(help="Seconds that each cell measures.")] = None,
     order: Annotated[str | None, typer.Option(help="together, blocks or alternate.")] = None,
     sessions: Annotated[int, typer.Option(help="Server starts per profile; each measures every repeat.")] = 1,
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Add levels and repeats until the break-even's interval is narrow.")
+    ] = False,
+    half_width: Annotated[str, typer.Option(help="With --refine: half of the wanted interval's width.")] = "10%",
+    budget: Annotated[str | None, typer.Option(help="With --refine: end refining by then: 90s, 10m.")] = None,
     seed: Annotated[int, typer.Option(help="Prompts, sampling and level order follow from it.")] = 1,
     input_lengths: Annotated[
         str | None, typer.Option(help="Prompt lengths drawn per prompt: uniform:200-800, lognormal:500,0.5.")
@@ -65,6 +70,9 @@ def command(
         seed=seed,
         order=order,
         sessions=sessions,
+        refine=refine,
+        half_width=half_width,
+        budget=budget,
         k=k,
         schedule_costs=schedule_costs,
         input_tokens=input_tokens,

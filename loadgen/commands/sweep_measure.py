@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
+from loadgen.analysis.refine import LOOKS
+from loadgen.commands import options
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
 from loadgen.engines.base import Engine
 from loadgen.errors import LoadgenError, NoVerdictError
@@ -19,6 +21,7 @@ from loadgen.sweep.estimate import TimeLeft
 from loadgen.sweep.events import Listener, Notice, SweepStarted
 from loadgen.sweep.interrupt import InterruptedRunError
 from loadgen.sweep.plan import all_cells
+from loadgen.sweep.refine import Refiner
 from loadgen.sweep.run import BeforeStop, SweepRun
 
 
@@ -91,6 +94,7 @@ async def _run(job: Job, listener: Listener) -> None:
         cancel=cancel,
         chars_per_token=_known_token_length(job.folder),
         before_stop=job.probe(measurer) if job.probe else None,
+        refiner=_refiner(job, listener),
     )
     try:
         async with _load_processes(job.request.workers, measurer):
@@ -99,6 +103,14 @@ async def _run(job: Job, listener: Listener) -> None:
         raise InterruptedRunError("interrupted") from None
     finally:
         await job.engine.close()
+
+
+def _refiner(job: Job, listener: Listener) -> Refiner | None:
+    request = job.request
+    if not request.refine:
+        return None
+    budget = None if request.budget is None else options.seconds(request.budget, "--budget")
+    return Refiner(job.folder, listener, options.share(request.half_width, "--half-width"), LOOKS, budget)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from loadgen import __version__
 from loadgen.analysis.ladder import SETTING as LADDER
 from loadgen.analysis.ladder import LadderArm
+from loadgen.analysis.refine import LOOKS
 from loadgen.clock import utc_now
 from loadgen.commands import options
 from loadgen.commands.sweep_ladder import Ladder, make_ladder
@@ -63,6 +64,10 @@ class SweepRequest:
     """A ladder of K: `1,2,4`, or `auto`."""
     schedule_costs: bool = False
     """Measure constant schedules beside the static servers of the ladder."""
+    refine: bool = False
+    """Add levels and repeats where they narrow the break-even."""
+    half_width: str = "10%"
+    budget: str | None = None
     slow_engine: bool = False
     """True for a real vLLM on a CPU: fewer levels, shorter outputs."""
 
@@ -113,6 +118,7 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         for length in _lengths(request, workload)
         for temperature in options.temperatures(request.temperature)
     )
+    _check_refine(request)
     plan = SweepPlan(
         profiles=tuple(profile.name for profile in profiles),
         conditions=conditions,
@@ -184,7 +190,8 @@ def make_manifest(
         order=plan.order,
         sampling=builtins(plan.sampling),
         hardware=_hardware(request, engine),
-        settings={"plan": builtins(plan), "request": builtins(request), LADDER: builtins(experiment.ladder)},
+        settings={"plan": builtins(plan), "request": builtins(request), LADDER: builtins(experiment.ladder)}
+        | ({"looks": LOOKS} if request.refine else {}),
     )
 
 
@@ -192,6 +199,16 @@ def _workloads(request: SweepRequest) -> dict[str, Workload]:
     names = options.names(request.workload, "--workload")
     chosen = [chosen_workload(name, request.input_lengths, request.output_lengths) for name in names]
     return {workload.name: workload for workload in chosen}
+
+
+def _check_refine(request: SweepRequest) -> None:
+    options.share(request.half_width, "--half-width")
+    if request.budget is not None:
+        options.seconds(request.budget, "--budget")
+        if not request.refine:
+            raise UsageError("--budget bounds the time of --refine; give both, or neither.")
+    if request.refine and request.quick:
+        raise UsageError("--refine asks for an interval and --quick does without one; give one of them.")
 
 
 def _lengths(request: SweepRequest, workload: Workload) -> tuple[int, ...]:
@@ -211,6 +228,9 @@ def _default_levels(request: SweepRequest) -> str:
 def _repeats(request: SweepRequest) -> int:
     if request.repeats is not None:
         return _positive(request.repeats, "--repeats")
+    if request.refine:
+        # Refining repeats what decides; a first pass only has to show where that is.
+        return 1
     return 2 if request.quick else 3
 
 

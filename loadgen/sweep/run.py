@@ -18,6 +18,7 @@ from loadgen.sweep.estimate import TimeLeft
 from loadgen.sweep.events import CellFailed, CellFinished, CellProgress, CellStarted, Listener, Notice, ServerProgress
 from loadgen.sweep.interrupt import unless_cancelled
 from loadgen.sweep.plan import Stage, SweepPlan, stages
+from loadgen.sweep.refine import Refiner
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.lengths import ratio_counter
 
@@ -45,6 +46,8 @@ class SweepRun:
     chars_per_token: dict[str, float] | None = None
     """Known already when a run is resumed; else the first server tells."""
     before_stop: BeforeStop | None = None
+    refiner: Refiner | None = None
+    """Asks for more cells once the first session's stand; later sessions measure them too."""
     _up: dict[str, tuple[ReadyServer, CellServer]] = field(default_factory=dict)
     _start_numbers: dict[str, int] = field(default_factory=dict)
 
@@ -60,22 +63,53 @@ class SweepRun:
             seen = self._start_numbers.get(cell.key.profile, -1)
             self._start_numbers[cell.key.profile] = max(seen, cell.server_start)
         plan = stages(self.plan)
+        last_of_first = [stage for stage in plan if stage.session == 0][-1]
         self._progress = _Progress(TimeLeft(self.plan.shape), [k for s in plan for k in s.cells], measured)
         try:
             for stage in plan:
-                await self._run_stage(stage, measured)
+                grows = self.refiner is not None and stage.session == 0 and len(stage.profiles) > 1
+                await self._run_stage(self._grown(stage), measured, grows=grows)
+                if stage is last_of_first and not grows:
+                    await self._refine_in_blocks(measured)
         finally:
             await self._stop_all()
 
-    async def _run_stage(self, stage: Stage, measured: set[CellKey]) -> None:
+    def _grown(self, stage: Stage) -> Stage:
+        """The stage with the cells that refining added to the first session."""
+        if self.refiner is None or stage.session == 0:
+            return stage
+        extra = [replace(key, session=stage.session) for key in self.refiner.asked() if key.profile in stage.profiles]
+        self._progress.add(extra)
+        return replace(stage, cells=(*stage.cells, *extra))
+
+    async def _refine_in_blocks(self, measured: set[CellKey]) -> None:
+        """Rounds of one server after the other, where both cannot be up together; the order turns each round."""
+        turn = self.plan.profiles[::-1]
+        while keys := self._more():
+            for profile in turn:
+                cells = tuple(key for key in keys if key.profile == profile)
+                await self._run_stage(Stage(0, (profile,), cells), measured)
+            turn = turn[::-1]
+
+    def _more(self) -> list[CellKey]:
+        keys = list(self.refiner.more(self._progress.time_left)) if self.refiner else []
+        self._progress.add(keys)
+        return keys
+
+    async def _run_stage(self, stage: Stage, measured: set[CellKey], *, grows: bool = False) -> None:
+        """With `grows` the servers stay up for the cells that refining adds."""
         missing = [key for key in stage.cells if key not in measured]
+        if not missing and grows:
+            missing = self._more()
         if not missing:
             return
-        wanted = {key.profile for key in missing}
+        wanted = set(stage.profiles) if grows else {key.profile for key in missing}
         await self._start_all([name for name in stage.profiles if name in wanted], stage.session)
         restarts = dict.fromkeys(stage.profiles, 0)
-        for key in missing:
-            await self._measure(key, stage, restarts)
+        while missing:
+            for key in missing:
+                await self._measure(key, stage, restarts)
+            missing = self._more() if grows else []
         if self.before_stop is not None:
             up = {name: server for name, (_, server) in self._up.items()}
             await unless_cancelled(self.cancel, self.before_stop(stage, up, self.listener))
@@ -180,10 +214,18 @@ class _Progress:
     """Which cells are left, and for how long."""
 
     def __init__(self, time_left: TimeLeft, keys: list[CellKey], measured: set[CellKey]) -> None:
-        self._time_left = time_left
+        self.time_left = time_left
+        self._measured = measured
         self._order = {key: index for index, key in enumerate(keys)}
         self._left = [key for key in keys if key not in measured]
         self.total = len(keys)
+
+    def add(self, keys: list[CellKey]) -> None:
+        """More cells; those that stand already count as done."""
+        new = [key for key in keys if key not in self._order]
+        self._order.update({key: self.total + number for number, key in enumerate(new)})
+        self._left += [key for key in new if key not in self._measured]
+        self.total += len(new)
 
     def order(self, key: CellKey) -> int:
         return self._order[key]
@@ -191,7 +233,7 @@ class _Progress:
     def done(self, key: CellKey, seconds: float | None) -> None:
         self._left.remove(key)
         if seconds is not None:
-            self._time_left.learn(key, seconds)
+            self.time_left.learn(key, seconds)
 
     def remaining_s(self) -> float:
-        return self._time_left.remaining_s(tuple(self._left))
+        return self.time_left.remaining_s(tuple(self._left))
