@@ -25,9 +25,10 @@ def best_k(ladder: LadderFinding) -> str:
     """The best K by requests in flight, from the static servers."""
     in_flight = ladder.by_static.in_flight
     tried = sorted({arm.k for arm in ladder.arms.values() if not arm.constant_schedule})
+    open_at = f" (no verdict at {', '.join(map(str, ladder.unsettled))})" if ladder.unsettled else ""
     if all(k == 0 for _, _, k in in_flight):
-        return f"no K of {', '.join(map(str, tried))} pays off beyond noise"
-    return f"best with {ranges_words(in_flight)}"
+        return f"no K of {', '.join(map(str, tried))} pays off beyond noise{open_at}"
+    return f"best with {ranges_words(in_flight)}{open_at}"
 
 
 def ranges_words(in_flight: BatchSchedule) -> str:

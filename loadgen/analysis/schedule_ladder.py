@@ -23,6 +23,8 @@ class LadderFinding:
     by_static: Schedule
     """From the static servers alone: which K each load wants, without what a schedule costs."""
     objective: str = "throughput"
+    unsettled: tuple[int, ...] = ()
+    """Levels that were measured and carry no verdict for some K: nothing is claimed there."""
 
     @property
     def costs_measured(self) -> bool:
@@ -67,5 +69,7 @@ def _finding(
     schedule = make_schedule(constant, max_num_seqs=max_num_seqs, static=static) if constant else by_static
     if schedule is None or by_static is None:
         return None
+    levels = {level.concurrency for profile in profiles for level in profile.levels}
+    unsettled = tuple(sorted(levels - {level.concurrency for level in schedule.levels}))
     arms = {profile.profile: ladder[profile.profile] for profile in profiles}
-    return LadderFinding(condition, of, profiles[0].method, arms, schedule, by_static, objective)
+    return LadderFinding(condition, of, profiles[0].method, arms, schedule, by_static, objective, unsettled)

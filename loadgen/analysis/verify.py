@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scipy import stats
 
 from loadgen.analysis.breakeven import MAX_REPEATS
-from loadgen.analysis.moderation import Spread, moderated
+from loadgen.analysis.moderation import MAX_PRIOR_DEGREES, Spread, moderated
 from loadgen.analysis.verify_model import Comparison, Verdict
 from loadgen.analysis.verify_samples import Sample
 
@@ -16,6 +16,8 @@ LEAST_MARGIN = 0.02
 MOST_MARGIN = 0.10
 """Noise beyond it is answered with more repeats, not with a wider claim."""
 POWER = 0.8
+WORST_LOAD = 1.4
+"""The load with the least certain variance decides; so far it falls behind (docs/method.md, part 9)."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,16 @@ def attainable_margin(spreads: Sequence[tuple[float, int]], repeats: int, places
     """The smallest margin that true ties at all `places` pass together with 80 % power, from (standard deviation,
     degrees of freedom) of earlier cells' ln ratios and the repeats to come; between 2 and 10 %.
 
-    (t.95 + t.q) · s / √n with q = 0.8^(1 / places), the pooled s and its degrees of freedom.
+    1.4 · (t.95 + t.q) · s / √n with q = 0.8^(1 / places), the pooled s, and the degrees of freedom that a moderated
+    variance of three repeats has at most.
     """
     degrees = sum(own for _, own in spreads)
     if not degrees:
         return MOST_MARGIN / 2
     pooled = math.sqrt(math.fsum(own * sd**2 for sd, own in spreads) / degrees)
-    factor = float(stats.t.ppf(1 - ALPHA, degrees) + stats.t.ppf(POWER ** (1 / max(places, 1)), degrees))
-    wanted = math.expm1(factor * pooled / math.sqrt(max(repeats, 1)))
+    drawn = min(float(degrees), MAX_PRIOR_DEGREES + 2)
+    factor = float(stats.t.ppf(1 - ALPHA, drawn) + stats.t.ppf(POWER ** (1 / max(places, 1)), drawn))
+    wanted = math.expm1(WORST_LOAD * factor * pooled / math.sqrt(max(repeats, 1)))
     return min(max(wanted, LEAST_MARGIN), MOST_MARGIN)
 
 

@@ -1,9 +1,11 @@
 """The whole verification from the cells that were measured for it."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from loadgen.analysis.checks import check_cell, contexts_of
 from loadgen.analysis.pairs import pair_cells, sessions_of
 from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.schedule import Choice
@@ -86,7 +88,7 @@ def _schedule_note(claim: Claim, manifest: Manifest, cells: Sequence[CellResult]
 
 
 def _notes(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], *, comparisons_n: int) -> tuple[str, ...]:
-    notes = []
+    notes = list(_void_notes(manifest, cells))
     pairings = pair_cells(cells, claim.arms[Role.NONE]) if Role.NONE in claim.arms else ()
     starts = max((sessions_of(pairing.pairs) for pairing in pairings), default=0)
     if starts < MIN_N:
@@ -100,3 +102,15 @@ def _notes(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], *, com
     if claim.choice is Choice.SCHEDULE:
         notes.append(f"schedule in requests per step: {schedule_words(claim.schedule)}")
     return tuple(notes)
+
+
+def _void_notes(manifest: Manifest, cells: Sequence[CellResult]) -> Iterator[str]:
+    """How many cells fell, and to which checks."""
+    contexts = contexts_of(manifest, cells)
+    found = [[check for check in check_cell(cell, contexts[cell.key.profile]) if check.voids] for cell in cells]
+    void = sum(bool(checks) for checks in found)
+    if void:
+        names = Counter(check.name for checks in found for check in checks)
+        told = ", ".join(f"{name} {count}" for name, count in names.most_common())
+        cure = next(check.cure for checks in found for check in checks)
+        yield f"{void} of {len(cells)} cells are void with their pairs ({told}); cure: {cure}"

@@ -12,9 +12,9 @@ def claim_words(claim: Claim) -> str:
     if claim.choice is Choice.SCHEDULE:
         return f"the schedule {schedule_words(claim.schedule)}"
     if claim.choice is Choice.STATIC:
-        return f"static K = {claim.static_k} at every load"
+        return f"static K = {claim.static_k} at every tested load"
     if claim.choice is Choice.NONE:
-        return "no speculation at any load"
+        return "no speculation at any tested load"
     return pool_words(claim)
 
 
@@ -75,6 +75,8 @@ def sentence(claim: Claim, verdict: Verdict, margin: float, found: Sequence[Comp
             f"{role_words(claim, worst.other)}{bounds} at {worst.place}"
         )
         return f"{told}; {instead}" if instead else told
+    if not found:
+        return f"{what} could not be tested: no load has a valid cell of each server"
     open_at = [one for one in found if one.verdict is Verdict.OPEN]
     unsure = ", ".join(dict.fromkeys(one.place for one in open_at)) or "any load"
     return f"{what} is not resolved at {unsure} {within}{_time(open_at)}"
@@ -109,5 +111,7 @@ def final_words(found: Verification) -> str:
         return f"{advice_words(found.claim)} (re-measured: {within})"
     if found.verdict is Verdict.FAILS:
         return found.sentence.removesuffix(".")
+    if not found.comparisons:
+        return f"{advice_words(found.claim)} (re-measured, but no cell was valid)"
     unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
     return f"{advice_words(found.claim)} (re-measured: not resolved{_time(unsure)})"

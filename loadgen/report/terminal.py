@@ -113,8 +113,21 @@ def _condition(condition: ConditionFinding, findings: Findings, manifest: Manife
             at = f" at {turns}" if turns else ""
             unsure = " (indicative)" if found.indicative else ""
             yield Text(f"  {MEASURE_WORDS.get(measure, clean(measure))}: {STATUS_WORDS[found.status]}{at}{unsure}")
+    alike: dict[tuple[str, bool], list[tuple[str, tuple[int, ...], Check]]] = {}
     for name, levels, check in level_checks(condition):
-        yield _check(check, f"{clean(name)}, {levels_words(levels)}: ")
+        if is_rung(findings, name):
+            alike.setdefault((check.name, check.voids), []).append((name, levels, check))
+        else:
+            yield _check(check, f"{clean(name)}, {levels_words(levels)}: ")
+    for rows in alike.values():
+        yield _rungs_check(rows)
+
+
+def _rungs_check(rows: list[tuple[str, tuple[int, ...], Check]]) -> RenderableType:
+    """One line for what a check says of several K; the report has each."""
+    names = list(dict.fromkeys(clean(name) for name, _, _ in rows))
+    levels = tuple(sorted({level for _, found, _ in rows for level in found}))
+    return _check(rows[0][2], f"{', '.join(names)}, {levels_words(levels)}: ")
 
 
 def _answer(findings: Findings) -> RenderableType:

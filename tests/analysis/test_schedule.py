@@ -210,4 +210,4 @@ def test_the_schedule_in_vllms_syntax_reads_back() -> None:
 def test_ranges_in_words() -> None:
     words = ranges_words(((1, 6, 4), (7, 12, 2), (13, 256, 0)))
     assert words == "K = 4 up to 6 concurrent requests, K = 2 from 7 to 12, no speculation from 13 on"
-    assert ranges_words(((1, 256, 4),)) == "K = 4 at every load"
+    assert ranges_words(((1, 256, 4),)) == "K = 4 at every tested load"

@@ -128,8 +128,8 @@ def test_the_margin_follows_from_the_noise_within_2_and_10_percent() -> None:
     assert attainable_margin([(0.001, 2)] * 6, 3) == 0.02
     assert attainable_margin([(0.5, 2)] * 6, 3) == MOST_MARGIN
     middle = attainable_margin([(0.02, 2)] * 6, 3)
-    # (1.782 + 0.873) · 0.02 / √3 with 12 degrees of freedom
-    assert middle == pytest.approx(math.expm1(2.655 * 0.02 / math.sqrt(3)), rel=1e-3)
+    # 1.4 · (1.860 + 0.889) · 0.02 / √3 with 8 degrees of freedom
+    assert middle == pytest.approx(math.expm1(1.4 * 2.7485 * 0.02 / math.sqrt(3)), rel=1e-3)
     assert attainable_margin([(0.02, 2)] * 6, 3, places=8) > middle
     assert attainable_margin([], 3) == MOST_MARGIN / 2
 
