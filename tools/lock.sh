@@ -16,3 +16,7 @@ lock requirements.lock
 lock requirements-dev.lock dev service docker dashboards
 lock requirements-locust.lock locust
 lock requirements-parquet.lock parquet
+lock requirements-service.lock service
+# A group, not an extra: only schemathesis and what it needs.
+"$uv" pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+    --group pyproject.toml:fuzz -o requirements-fuzz.lock

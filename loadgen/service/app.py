@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 
@@ -24,6 +25,8 @@ DESCRIPTION = (
     'Starts, shows, cancels and resumes sweeps. Every refusal is `{"error": sentence}`. A service with a token takes '
     "it as `Authorization: Bearer TOKEN`, or as the cookie that `POST /api/login` sets."
 )
+
+ROUTES = (routes_runs, routes_plan, routes_service, routes_pages)
 
 
 def create_app(settings: Settings, stopping: Callable[[], bool] = lambda: False) -> FastAPI:
@@ -50,7 +53,7 @@ def create_app(settings: Settings, stopping: Callable[[], bool] = lambda: False)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(RunsCollector(runs.root))
     app.state.shared = Shared(settings, runs, Rows(runs), queue, registry, stopping)
-    for routes in (routes_runs, routes_plan, routes_service, routes_pages):
+    for routes in ROUTES:
         app.include_router(routes.router)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _wrong_input)
@@ -60,9 +63,21 @@ def create_app(settings: Settings, stopping: Callable[[], bool] = lambda: False)
 
 
 async def _http_problem(request: Request, error: Exception) -> JSONResponse:
-    del request
     known = error if isinstance(error, HTTPException) else HTTPException(500)
-    return JSONResponse({"error": str(known.detail)}, known.status_code, headers=known.headers)
+    sentence, headers = str(known.detail), dict(known.headers or {})
+    if known.status_code == 400:
+        sentence = "The body is no JSON in UTF-8; /docs shows what is taken."
+    if known.status_code == 405:
+        # Starlette names the methods of the first route with this path alone.
+        headers["Allow"] = ", ".join(sorted(_methods(request.url.path)))
+        sentence = f"{request.method} does not go here; {headers['Allow']} does."
+    return JSONResponse({"error": sentence}, known.status_code, headers=headers)
+
+
+def _methods(path: str) -> set[str]:
+    """The methods of every route that has this path; FastAPI's own have GET."""
+    routes = [route for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)]
+    return {method for route in routes if route.path_regex.fullmatch(path) for method in route.methods or ()} or {"GET"}
 
 
 async def _wrong_input(request: Request, error: Exception) -> JSONResponse:

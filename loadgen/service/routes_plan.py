@@ -11,9 +11,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from loadgen.service.problems import Refusal
-from loadgen.service.shared import SharedParts, refusals
+from loadgen.service.shared import BEARER, SharedParts, refusals
 
-router = APIRouter(prefix="/api", tags=["plan"])
+router = APIRouter(prefix="/api", tags=["plan"], dependencies=[BEARER])
 PLAN_S = 120.0
 AT_ONCE = asyncio.Semaphore(2)
 """A plan reads all requests of a run; more of them at once would only take the machine from the sweeps."""
@@ -39,7 +39,7 @@ class PlanBody(BaseModel):
 
 @router.post(
     "/runs/{run}/plan",
-    responses={**refusals(404, 422, 503), 200: {"description": "plan.json (its JSON Schema is published)."}},
+    responses={**refusals(400, 404, 422, 503), 200: {"description": "plan.json (its JSON Schema is published)."}},
 )
 async def make_plan(run: str, body: PlanBody, shared: SharedParts) -> dict[str, Any]:
     """The highest load within the objectives for each setting, and the GPUs that the demand takes.

@@ -13,10 +13,10 @@ from loadgen.service.asked import prepare, read_body
 from loadgen.service.live import Live
 from loadgen.service.model import RunList, RunRow, Status, SweepBody
 from loadgen.service.problems import Refusal
-from loadgen.service.shared import Shared, SharedParts, refusals
+from loadgen.service.shared import BEARER, Shared, SharedParts, refusals
 from loadgen.service.state import ENDED, RunState
 
-router = APIRouter(prefix="/api", tags=["runs"])
+router = APIRouter(prefix="/api", tags=["runs"], dependencies=[BEARER])
 MAX_STREAMS = 64
 LOOK_S = 0.3
 KEEP_ALIVE_S = 15.0
@@ -38,7 +38,7 @@ def list_runs(
     return RunList(total=len(chosen), unreadable=unreadable, runs=chosen[offset : offset + limit])
 
 
-@router.post("/runs", status_code=202, responses=refusals(422, 429, 503))
+@router.post("/runs", status_code=202, responses=refusals(400, 422, 429, 503))
 async def start_sweep(body: SweepBody, shared: SharedParts, response: Response) -> RunRow:
     """Starts a sweep, or puts it into the queue if its GPU (the simulator: this machine) is taken."""
     shared.queue.check_room()

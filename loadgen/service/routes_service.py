@@ -16,7 +16,7 @@ from loadgen.profiles.loader import default_directory, list_profiles, load_profi
 from loadgen.service.guard import COOKIE, cookie_value, same
 from loadgen.service.model import LoginBody, Named, Options
 from loadgen.service.problems import Refusal
-from loadgen.service.shared import SharedParts, refusals
+from loadgen.service.shared import BEARER, SharedParts, refusals
 from loadgen.simulator.hardware import DEFAULT_HARDWARE, PRESETS
 from loadgen.workloads.registry import list_workloads
 
@@ -47,6 +47,7 @@ def health() -> Health:
 
 @router.get(
     "/metrics",
+    dependencies=[BEARER],
     response_class=Response,
     responses={
         **refusals(),
@@ -58,7 +59,7 @@ def metrics(shared: SharedParts) -> Response:
     return Response(generate_latest(shared.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-@router.get("/api/options", responses=refusals(422))
+@router.get("/api/options", dependencies=[BEARER], responses=refusals(422))
 def options(shared: SharedParts) -> Options:
     """What a sweep can be made of here."""
     settings = shared.settings
@@ -78,7 +79,7 @@ def options(shared: SharedParts) -> Options:
     )
 
 
-@router.post("/api/login", status_code=204, responses=refusals(422))
+@router.post("/api/login", status_code=204, responses=refusals(400, 422))
 async def login(body: LoginBody, shared: SharedParts, request: Request, response: Response) -> None:
     """Sets a cookie that stands for the token."""
     token = shared.settings.token

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
 from prometheus_client import CollectorRegistry
 
 from loadgen.service.model import RunRow
@@ -43,12 +44,15 @@ def _shared(request: Request) -> Shared:
     return found
 
 
+BEARER = Depends(HTTPBearer(auto_error=False, description="LOADGEN_TOKEN, if the service was started with one."))
+"""For the API's description alone: the guard has looked at the token before any route is reached."""
 SharedParts = Annotated[Shared, Depends(_shared)]
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route that may refuse with these statuses, beside those of the guard."""
     words = {
+        400: "the body is no JSON",
         401: "a token is needed",
         403: "wrong Host or Origin",
         404: "there is no such run",

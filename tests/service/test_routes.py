@@ -139,7 +139,10 @@ def test_refusals_are_one_sentence(serve: Serve) -> None:
     unknown = client.post("/api/runs", json={"workloads": ["poems"]})
     assert "take one of code-edit" in unknown.json()["error"]
     assert client.post("/api/runs", content=b"{", headers={"content-type": "application/json"}).status_code == 422
-    assert client.put("/api/runs", json={}).json() == {"error": "Method Not Allowed"}
+    odd = client.post("/api/runs", content=b"\xff", headers={"content-type": "application/json"})
+    assert (odd.status_code, odd.json()["error"][:15]) == (400, "The body is no ")
+    other = client.put("/api/runs", json={})
+    assert (other.status_code, other.headers["allow"]) == (405, "GET, POST")
 
 
 def test_options_name_what_there_is(serve: Serve) -> None:
