@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.decode import Asked, decode
@@ -19,6 +20,14 @@ EVENT_BUDGET = 1_000_000
 gets all of it).
 """
 DROPPED = "its chunk times were left out, to bound memory: its gaps are in no figure"
+
+
+class Slot(NamedTuple):
+    """Who sent a request, and how long it had to wait."""
+
+    worker: int
+    queued_s: float
+    scheduled_s: float | None
 
 
 class Collector:
@@ -46,13 +55,13 @@ class Collector:
         self.finished_reads = 0
         self.finished_tokens = 0
         self._on_record = on_record
-        self._pending: deque[tuple[Asked, Arrivals]] = deque()
+        self._pending: deque[tuple[Asked, Arrivals, Slot | None]] = deque()
         self._pending_bytes = 0
         self._byte_budget = byte_budget
         self._events_left = event_budget
         self._relief: asyncio.Task[None] | None = None
 
-    def add(self, asked: Asked, arrivals: Arrivals) -> None:
+    def add(self, asked: Asked, arrivals: Arrivals, slot: Slot | None = None) -> None:
         """Takes a finished exchange. Cheap: nothing is decoded here unless too many bytes wait."""
         self.finished += 1
         self.finished_reads += len(arrivals.times_s)
@@ -60,7 +69,7 @@ class Collector:
             self.finished_tokens += _token_hint(arrivals) if self._count_tokens else 0
         elif arrivals.ended is not End.CANCELLED:
             self.failed += 1
-        self._pending.append((asked, arrivals))
+        self._pending.append((asked, arrivals, slot))
         self._pending_bytes += _cost(arrivals)
         while self._pending_bytes > 2 * self._byte_budget:
             self._decode_one()  # the relief cannot follow: better a lag that shows than memory without end
@@ -85,7 +94,9 @@ class Collector:
             await asyncio.sleep(0)
 
     def _decode_one(self) -> None:
-        asked, arrivals = self._pending.popleft()
+        asked, arrivals, slot = self._pending.popleft()
+        if slot is not None:
+            asked = replace(asked, worker=slot.worker, queued_s=slot.queued_s, scheduled_s=slot.scheduled_s)
         self._pending_bytes -= _cost(arrivals)
         record = decode(arrivals, asked)
         self.sums.add(record)

@@ -3,14 +3,13 @@
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from loadgen.clock import now_s
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.client import TransportFactory, make_client
-from loadgen.load.collector import Collector
+from loadgen.load.collector import Collector, Slot
 from loadgen.load.health import LagSampler, cpu_seconds
 from loadgen.load.request import PreparedRequest
 from loadgen.load.sender import Sender
@@ -118,8 +117,7 @@ class Crew:
             await self._sender.send(request, arrivals)
         finally:
             del self.in_flight[worker]
-            asked = replace(request.asked, worker=worker, queued_s=queued_s, scheduled_s=scheduled_s)
-            self.collector.add(asked, arrivals)
+            self.collector.add(request.asked, arrivals, Slot(worker, queued_s, scheduled_s))
             self.notify()
         if arrivals.ended is End.CONNECT_FAILED:
             await asyncio.sleep(AFTER_CONNECT_FAILURE_S)

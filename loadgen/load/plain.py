@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from loadgen.load.openai import Reply, parse_lines
 
 _FIRST = b"data: {"
-_BETWEEN = b"}\n\ndata: {"
 _LAST = b"}\n\ndata: [DONE]\n\n"
 
 
@@ -18,23 +17,22 @@ def plain_replies(blocks: Sequence[bytes], times_s: Sequence[float]) -> tuple[li
     body = b"".join(blocks)
     if b"\r" in body or not body.startswith(_FIRST) or not body.endswith(_LAST):
         return None
-    parts = body.split(b"\n\n")
-    events = len(parts) - 2
-    # all line ends are in pairs, and all pairs between braces: no value can reach over the end of its event
-    if body.count(b"\n") != 2 * (events + 1) or body.count(_BETWEEN) != events - 1:
+    parts = body[len(b"data: ") : 1 - len(_LAST)].split(b"\n\ndata: ")
+    lines = b"\n".join(parts)
+    # no other line end, and every line from brace to brace: then no value can reach over the end of its event
+    if lines.count(b"\n") != len(parts) - 1 or lines.count(b"}\n{") != len(parts) - 1:
         return None
-    replies = parse_lines(body[len(b"data: ") : 1 - len(_LAST)].replace(b"\n\ndata: ", b"\n"))
-    if replies is None or len(replies) != events:
+    replies = parse_lines(lines)
+    if replies is None or len(replies) != len(parts):
         return None
-    del parts[events:]
     return replies, list(_times(parts, blocks, times_s))
 
 
 def _times(parts: Sequence[bytes], blocks: Sequence[bytes], times_s: Sequence[float]) -> Iterator[float]:
-    """When the end of each event (its part and two line ends) had come."""
+    """When the end of each event (its value between `data: ` and two line ends) had come."""
     at, filled, needed = 0, len(blocks[0]), 0
     for part in parts:
-        needed += len(part) + 2
+        needed += len(part) + 8
         while filled < needed:
             at += 1
             filled += len(blocks[at])

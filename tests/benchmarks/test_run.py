@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.run import takes_part
+from benchmarks.scenarios import MEMORY, PACED_32
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,6 +29,14 @@ def test_quick_run_counts_and_shape(tmp_path: Path) -> None:
         assert one["cpu_s_per_million"] > 0
         assert one["of_ideal"] > 0
         assert f"| {client} |" in done.stdout
+
+
+def test_the_final_run_asks_peers_once_and_ten_million_events_of_ours_alone() -> None:
+    assert [takes_part("loadgen", PACED_32, number) for number in range(3)] == [True] * 3
+    assert [takes_part("aiperf", PACED_32, number) for number in range(3)] == [True, False, False]
+    assert takes_part("aiperf", PACED_32, 2, peer_rounds=3)
+    assert [takes_part(name, MEMORY, 0) for name in ("loadgen", "reference", "aiperf")] == [True, False, False]
+    assert not takes_part("loadgen", MEMORY, 1)
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
