@@ -114,8 +114,8 @@ def _sentence(pools: Sequence[Pool], gpus: int, single: Sequence[Pool]) -> str:
     one = single[0]
     if len(pools) > 1 and one.fleet.gpus <= gpus:
         return (
-            f"One pool with {one.setting} for all takes {one.fleet.gpus} GPUs, no more than by workload ({text}): "
-            "every pool keeps its own spare."
+            f"One pool with {one.setting} for all takes {one.fleet.gpus} GPUs; pools by workload would take {gpus} "
+            f"({'; '.join(parts)}), for every pool keeps its own spare."
         )
     other = "" if len(pools) == 1 else f"; one pool with {one.setting} for all would take {one.fleet.gpus}"
     return f"{'Pools by workload' if len(pools) > 1 else 'One pool'}: {text}{other}."

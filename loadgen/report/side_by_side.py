@@ -48,9 +48,9 @@ def render_side_by_side(runs: Sequence[RunFacts]) -> str:
 
 def run_table(runs: Sequence[RunFacts]) -> Table:
     """One row per run, profile and condition: model, GPU, version, method, K, and where it turns."""
-    header = ["run", "folder", "model", "hardware", "vLLM", "engine", "workload", "profile", "method", "K", "turn"]
+    header = ["run", "profile", "method", "K", "workload", "turn", "model", "hardware", "vLLM", "engine", "folder"]
     rows = [
-        [*_made(name, run), condition_words(condition.condition), *_profile(profile, run)]
+        [name, *_profile(profile, run, condition.condition.workload), *_made(run)]
         for name, run in zip(letters(len(runs)), runs, strict=True)
         for condition in run.findings.conditions
         for profile in condition.profiles
@@ -58,22 +58,21 @@ def run_table(runs: Sequence[RunFacts]) -> Table:
     return header, rows
 
 
-def _made(name: str, run: RunFacts) -> list[str]:
+def _made(run: RunFacts) -> list[str]:
     manifest = run.manifest
     return [
-        name,
-        clean(manifest.run_id),
         clean(run.findings.model or "unknown"),
         clean(_hardware(facts_of(run)["hardware"])),
         clean(run.findings.vllm_version or "unknown"),
         clean(manifest.engine) + (" (SIMULATED)" if manifest.simulated else ""),
+        clean(manifest.run_id),
     ]
 
 
-def _profile(profile: ProfileFinding, run: RunFacts) -> list[str]:
+def _profile(profile: ProfileFinding, run: RunFacts, workload: str) -> list[str]:
     depth = run.manifest.num_speculative_tokens.get(profile.profile)
     turn = turn_words(profile.break_even["output_tokens_per_s"])
-    return [clean(profile.profile), clean(profile.method), str(depth or "–"), turn]
+    return [clean(profile.profile), clean(profile.method), str(depth or "–"), clean(workload), turn]
 
 
 def differing(runs: Sequence[RunFacts]) -> list[str]:
