@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from loadgen.engines import gpu
 from loadgen.engines.base import EngineEvent, EngineListener, ReadyServer, StartRequest
 from loadgen.engines.child import Graces
@@ -27,6 +29,7 @@ from loadgen.profiles.compat import check_profile
 from loadgen.profiles.model import ServerProfile
 
 RELEASE_TIMEOUT_S = 60.0
+SETTLE_S = 10.0
 STOP_GRACE = Graces(sigint_s=80.0, sigterm_s=20.0, sigkill_s=10.0)
 """The Compose file grants 60 s; then Compose kills by itself."""
 _UP = Path(__file__).with_name("docker_up.py")
@@ -137,8 +140,7 @@ class DockerEngine(ManagedEngine):
         """None while the container runs; else how it ended, with its last words."""
         project, child = self._projects.get(server.profile), self._children.get(server.url)
         if project is not None and child is not None and child.returncode is None:
-            state = await asyncio.to_thread(self._watch.state, project.name)
-            if state is not None and state.exit_code is None:
+            if not await self._has_ended(project, server.url):
                 return None
             # The container has ended; Compose is about to notice, and takes the project down.
             await child.exited()
@@ -277,6 +279,19 @@ class DockerEngine(ManagedEngine):
             },
         }
 
+    async def _has_ended(self, project: _Project, url: str) -> bool:
+        """True if the container has ended. Its connections break before Docker knows, so that a server that does not
+        answer is looked at again for a while; one that still runs then hangs, and is no dead one.
+        """
+        until = time.monotonic() + SETTLE_S
+        while True:
+            state = await asyncio.to_thread(self._watch.state, project.name)
+            if state is None or state.exit_code is not None:
+                return True
+            if time.monotonic() > until or await answers(url):
+                return False
+            await asyncio.sleep(0.2)
+
     async def _out_of_memory(self, project: _Project) -> bool:
         return await asyncio.to_thread(self._watch.was_oom_killed, project.name, project.since)
 
@@ -287,6 +302,16 @@ class DockerEngine(ManagedEngine):
             holder = f"container {container}" if container else port_holder(self._port)
             raise ServerError(f"Port {self._port} is taken by {holder}; stop it, or choose another VLLM_PORT.")
         return super()._choose_port()
+
+
+async def answers(url: str) -> bool:
+    """True if a server gives any answer to `/health`."""
+    try:
+        async with httpx2.AsyncClient(trust_env=False, timeout=2.0) as client:
+            await client.get(f"{url}/health")
+    except (httpx2.TransportError, OSError):
+        return False
+    return True
 
 
 def check_service(profile: ServerProfile, service: Service) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ class FakeWatch(DockerWatch):
     """What a Docker engine would say."""
 
     running: bool = True
+    late_looks: int = 0
+    """How often it still says running once it is not."""
     oom: bool = False
     image: bool = True
     uses: list[GpuUse] = field(default_factory=list)
@@ -41,7 +43,10 @@ class FakeWatch(DockerWatch):
         pass
 
     def state(self, project: str) -> ContainerState | None:
-        return ContainerState("running", 4711, None, False) if self.running else None
+        if self.running or self.late_looks > 0:
+            self.late_looks -= not self.running
+            return ContainerState("running", 4711, None, False)
+        return None
 
     def was_oom_killed(self, project: str, since: int) -> bool:
         return self.oom
@@ -181,8 +186,8 @@ async def test_a_container_that_died_is_told_once_compose_has_noticed(bench: Ben
     bench.watch.running = True
     server = await bench.engine.start(request_for(), silent)
     os.kill(int((bench.folder / "pid").read_text(encoding="utf-8")), signal.SIGKILL)
-    # Docker knows at once; the exit code comes when Compose has taken the project down.
-    bench.watch.running, bench.watch.oom = False, True
+    # The connection breaks first, then Docker knows, and the exit code comes when Compose has taken the project down.
+    bench.watch.running, bench.watch.oom, bench.watch.late_looks = False, True, 2
     sentence = await bench.engine.check_alive(server)
     assert sentence is not None
     assert sentence.startswith("The kernel ended it for want of main memory")
