@@ -10,6 +10,8 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from tools.dashboards import break_even, health, live
 from tools.dashboards.names import unknown_names
 
+GRAFANA = "11.6.0"
+"""The release whose schema the SDK writes; later ones read it."""
 FOLDER = Path(__file__).resolve().parents[2] / "dashboards" / "grafana"
 
 
@@ -26,7 +28,8 @@ def texts() -> dict[str, str]:
 def _text(builder: Dashboard) -> str:
     plain = json.loads(json.dumps(builder.build(), cls=JSONEncoder))
     for number, panel in enumerate(plain["panels"], start=1):
-        panel["id"] = number
+        # Without its version Grafana takes a panel's options for those of an old release, and converts them.
+        panel |= {"id": number, "pluginVersion": GRAFANA}
     # A number would collide with another dashboard's; Grafana gives its own.
     return json.dumps({"id": None, **plain}, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
