@@ -97,7 +97,7 @@ def _target(where: str, target: str, services: tuple[ComposePorts, ...]) -> Iter
             yield Finding("localhost-target", where, what, cure)
         return
     service = next((one for one in services if one.service == host), None)
-    if services and service is None:
+    if services and service is None and "." not in host:  # a name with a dot is a machine elsewhere
         names = ", ".join(sorted(one.service for one in services))
         yield Finding("unknown-service", where, f"the Compose file has no service {host}", f"take one of {names}")
     elif service and service.container and port not in service.container:

@@ -54,6 +54,7 @@ def test_c94_host_port_and_unknown_service(tmp_path: Path) -> None:
     assert planted(tmp_path, "vllm:8000", "vllm:18000") == {"host-port"}
     assert planted(tmp_path, "vllm:8000", "llm:8000") == {"unknown-service"}
     assert codes(tmp_path, GOOD.replace("vllm:8000", "llm:8000"), compose=False) == set()
+    assert planted(tmp_path, "vllm:8000", "host.docker.internal:8000") == set()
 
 
 @pytest.mark.parametrize("interval", ["15s", "1m", "1m30s"])
