@@ -86,8 +86,8 @@ async def _profile(job: _Job, profile: str, start: Any) -> None:
     try:
         target = Target(url=ready.url, model=ready.model, sampling=job.experiment.plan.sampling)
         counters = await _counters(job, target)
-        for condition in job.experiment.plan.conditions:
-            for rate in job.rates.get((condition, profile), ()):
+        for condition in (condition for condition, name in job.rates if name == profile):
+            for rate in job.rates[condition, profile]:
                 await _rate(job, profile, condition, rate, target, counters[condition.workload])
     finally:
         await job.engine.stop(ready, lambda event: _tell(job.folder, event))

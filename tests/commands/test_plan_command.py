@@ -270,3 +270,11 @@ def test_the_plans_page_and_markdown_escape_what_comes_from_outside(two: Path) -
     assert done.exit_code == 0, done.output
     assert "<img" not in (two / "two" / "plan.html").read_text(encoding="utf-8").replace("\\u003cimg", "")
     assert "<img" not in (two / "two" / "plan.md").read_text(encoding="utf-8")
+
+
+def test_a_run_without_single_requests_cannot_be_planned(tmp_path: Path) -> None:
+    common = ["--method", "ngram", "--k", "4", "--runs", tmp_path]
+    assert call("import", *common, *pair("vllm-baseline-c8", "vllm-ngram-c8")).exit_code in (0, 3)
+    done = call("plan", "latest", "--runs", tmp_path, "--slo", "ttft_p99=1s", "--json")
+    assert done.exit_code == 3
+    assert "no valid cell with single requests" in json.loads(done.stdout)["answer"]
