@@ -1,7 +1,7 @@
 """loadgen under Locust: each user is one request in flight; a child process of each worker sends them with our client.
 
 Started by `make locust-up` (or `loadgen locust`). On another machine, with this repository and `make locust`:
-`.venv/bin/locust -f locustfile.py --worker --master-host HOST`.
+`.venv/bin/locust -f locustfile.py --worker --master-host HOST --master-port PORT`.
 """
 
 import os
@@ -114,7 +114,10 @@ def _make_walk(environment: Any) -> None:
     folder = Path(os.environ[FOLDER_VARIABLE])
 
     def order(cell: CellOrder) -> None:
-        clients = sorted(runner.clients) if isinstance(runner, MasterRunner) else [None]
+        clients: list[Any] = [None]
+        if isinstance(runner, MasterRunner):
+            nodes = runner.clients
+            clients = sorted(node.id for node in (*nodes.ready, *nodes.spawning, *nodes.running))
         runner.send_message(ORDER, {"order": pack(cell)}, client_id=clients[cell.place[0]])
 
     walk = Here.walk = LocustWalk(

@@ -27,6 +27,8 @@ def command(
     web_host: Annotated[str, typer.Option(help="Where the web interface listens.")] = "127.0.0.1",
     web_port: Annotated[int, typer.Option(help="Its port.")] = 8089,
     bind_host: Annotated[str, typer.Option(help="Where the master listens for workers.")] = "127.0.0.1",
+    bind_port: Annotated[int, typer.Option(help="Its port; 0 takes a free one.")] = 0,
+    remote_workers: Annotated[int, typer.Option(min=0, help="Workers to wait for that other machines start.")] = 0,
     profiles_folder: Annotated[Path, typer.Option("--profiles", help="Folder of profiles.")] = Path("server_profiles"),
     runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
@@ -55,5 +57,7 @@ def command(
     )
     name = "simulator" if url is None else "url"
     wanted = EngineRequest(name=name, url=url, hardware=hardware, seed=seed)
-    options = LocustOptions(workers, web_host, web_port, bind_host, headless, as_json)
+    options = LocustOptions(
+        workers, remote_workers, (web_host, web_port), (bind_host, bind_port), headless=headless, as_json=as_json
+    )
     raise typer.Exit(run_locust(request, wanted, runs, options))

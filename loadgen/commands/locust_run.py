@@ -38,9 +38,13 @@ class LocustOptions:
     """How Locust itself runs."""
 
     workers: int
-    web_host: str
-    web_port: int
-    bind_host: str
+    """Started here."""
+    remote_workers: int
+    """Started by hand on other machines, and waited for."""
+    web: tuple[str, int]
+    """Host and port of the web interface."""
+    bind: tuple[str, int]
+    """Where the master listens; port 0 takes a free one."""
     headless: bool
     as_json: bool
 
@@ -113,7 +117,7 @@ async def _write_job(job: Job, ready: list[ReadyServer], options: LocustOptions)
             cells=cells,
             targets=targets,
             chars_per_token=chars,
-            nodes=options.workers,
+            nodes=options.workers + options.remote_workers,
             window_s=plan.shape.window_s,
             settle_s=SETTLE_S,
             min_requests=plan.shape.min_requests,
@@ -141,19 +145,20 @@ def _facts(server: ReadyServer) -> ServerFacts:
 
 async def _processes(folder: Path, options: LocustOptions) -> int:
     """A master and its workers until the master ends, or Ctrl-C ends them all."""
-    port = free_port()
+    bind_host, port = options.bind[0], options.bind[1] or free_port()
+    patience_s = 600 if options.remote_workers else 60
     master = [
-        *("--master", "--master-bind-host", options.bind_host, "--master-bind-port", str(port)),
-        *("--expect-workers", str(options.workers), "--expect-workers-max-wait", "60", "--only-summary"),
+        *("--master", "--master-bind-host", bind_host, "--master-bind-port", str(port), "--only-summary"),
+        *("--expect-workers", str(options.workers + options.remote_workers)),
+        *("--expect-workers-max-wait", str(patience_s)),
         *("--logfile", str(folder / "servers" / "locust-master.log")),
     ]
     if options.headless:
         master += ["--headless"]
     else:
-        master += ["--autostart", "--web-host", options.web_host, "--web-port", str(options.web_port)]
-        typer.echo(
-            f"Locust's web interface: http://{options.web_host}:{options.web_port} (Ctrl-C ends the run)", err=True
-        )
+        web_host, web_port = options.web
+        master += ["--autostart", "--web-host", web_host, "--web-port", str(web_port)]
+        typer.echo(f"Locust's web interface: http://{web_host}:{web_port} (Ctrl-C ends the run)", err=True)
     (folder / "servers").mkdir(exist_ok=True)
     environment = os.environ | {FOLDER_VARIABLE: str(folder)}
     processes = [await _locust(master, environment)]
@@ -161,7 +166,8 @@ async def _processes(folder: Path, options: LocustOptions) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _end, processes[0])
     try:
-        host = "127.0.0.1" if options.bind_host in ("*", "0.0.0.0") else options.bind_host
+        # all addresses, however they are written (*, ::), are reached at this one
+        host = bind_host if bind_host.strip("0.*:") else "127.0.0.1"
         for place in range(options.workers):
             log = str(folder / "servers" / f"locust-worker-{place}.log")
             worker = ["--worker", "--master-host", host, "--master-port", str(port), "--logfile", log]

@@ -98,6 +98,7 @@ class DrawnLengths:
         self._inner, self._inputs, self._outputs = inner, inputs, outputs
         self.name = inner.name
         self.description = inner.description
+        self.warnings: tuple[str, ...] = tuple(getattr(inner, "warnings", ()))
         self.default_input_tokens = round(inputs.mean) if inputs else inner.default_input_tokens
         self.default_max_tokens = round(outputs.mean) if outputs else inner.default_max_tokens
 
