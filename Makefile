@@ -164,6 +164,10 @@ test-locust: $(VENV)/.dev $(VENV)/.locust ## the tests that run Locust
 bench: $(VENV)/.base ## measure our client beside its peers: docs/performance.md
 	@$(BIN)/python -m benchmarks.run --install $(ARGS)
 
+.PHONY: answer-bench
+answer-bench: $(VENV)/.base ## score the answer against known truths, in virtual time (about 10 minutes)
+	@$(BIN)/python -m benchmarks.answer.run $(ARGS)
+
 .PHONY: lock
 lock: ## make the locks anew (needs uv)
 	@bash tools/lock.sh

@@ -127,7 +127,7 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         seed=request.seed,
         order=_order(request, engine),
         sessions=_positive(request.sessions, "--sessions"),
-        shape=_shape(request),
+        shape=_shape(request, simulated=engine.simulated),
         sampling=Sampling(seed=request.seed, ignore_eos=request.ignore_eos),
         max_tokens=_max_tokens(request),
     )
@@ -249,14 +249,23 @@ def _order(request: SweepRequest, engine: Engine) -> str:
     return request.order
 
 
-def _shape(request: SweepRequest) -> CellShape:
+def _shape(request: SweepRequest, *, simulated: bool) -> CellShape:
     if request.window_s is not None and not 0.2 <= request.window_s <= 3600:
         raise UsageError(f"--window {request.window_s:g} is out of range; give seconds from 0.2 to 3600.")
     default = 20.0 if request.slow_engine else (1.0 if request.quick else 2.5)
     window_s = request.window_s if request.window_s is not None else default
     # A quick run, or a window that was asked for, stays as long as it says.
     window_requests = 0.0 if request.quick or request.window_s is not None else CellShape.window_requests
-    return CellShape(window_s=window_s, window_requests=window_requests, max_window_s=max(60.0, 4 * window_s))
+    least, per_worker = CellShape.min_requests, 0
+    if not (simulated or request.quick or request.window_s is not None):
+        least, per_worker = 20, 4
+    return CellShape(
+        window_s=window_s,
+        window_requests=window_requests,
+        min_requests=least,
+        requests_per_worker=per_worker,
+        max_window_s=max(60.0, 4 * window_s),
+    )
 
 
 def _positive(value: int, option: str) -> int:

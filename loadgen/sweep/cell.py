@@ -97,7 +97,7 @@ class CellMeasurer:
         return ClosedLoop(
             concurrency=level,
             window_s=min(window_s, max(shape.window_s, shape.max_window_s)),
-            min_requests=shape.min_requests,
+            min_requests=max(shape.min_requests, shape.requests_per_worker * level),
             max_window_s=shape.max_window_s,
             settle_s=shape.settle_s,
         )

@@ -19,6 +19,9 @@ class CellShape:
     window_requests: float = 1.5
     """At least so many request durations: in less, too few requests end to tell a speed-up of a few percent."""
     min_requests: int = 4
+    requests_per_worker: int = 0
+    """The window also lasts for so many requests per worker (up to `max_window_s`): a level's first tokens come in
+    bursts, and windows that cut few requests scatter (docs/method.md, part 9)."""
     max_window_s: float = 60.0
     settle_s: float = 0.1
 
