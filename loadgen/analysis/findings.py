@@ -8,6 +8,7 @@ from loadgen.analysis.answer import answer
 from loadgen.analysis.breakeven import find_break_even
 from loadgen.analysis.check_run import run_checks
 from loadgen.analysis.checks import JudgedPair, contexts_of, judge
+from loadgen.analysis.cost_notes import cost_notes
 from loadgen.analysis.explain import explain
 from loadgen.analysis.ladder import ladder_of
 from loadgen.analysis.levels import level_finding, level_stat
@@ -64,7 +65,7 @@ def analyse(
             else answer(conditions, simulated=manifest.simulated, interrupted=interrupted)
         ),
         checks=run_checks(manifest, servers),
-        notes=(*_notes(pairings), *_acceptance_notes(conditions)),
+        notes=(*_notes(pairings), *_acceptance_notes(conditions), *cost_notes(conditions)),
         ladders=ladders,
     )
 

@@ -1,0 +1,77 @@
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from loadgen.analysis.cost_notes import cost_notes
+from loadgen.analysis.findings import analyse
+from loadgen.analysis.model import ConditionFinding
+from loadgen.metrics.model import CounterDelta, HistogramDelta
+from loadgen.store.model import CellResult, Manifest
+
+LEVELS = (1, 2, 4, 8, 16, 32)
+K = 4
+
+
+def step_s(batch: float, verified: float, *, speculates: bool) -> float:
+    return 4e-3 + 1e-4 * max(0.0, verified - 16) + (3e-4 if speculates else 0.0) + 2e-5 * batch
+
+
+def written(
+    make: Callable[..., CellResult], profile: str, level: int, repeat: int, tokens_per_step: float
+) -> CellResult:
+    """A cell of a server whose step cost is known and that drafts K tokens in every step."""
+    drafts = profile != "baseline"
+    seconds = step_s(level, level * (1 + K) if drafts else level, speculates=drafts)
+    steps = 2.5 / seconds
+    tokens = steps * level * tokens_per_step
+    rate = tokens / 2.5 * math.exp(0.004 * (repeat - 1))
+    delta = CounterDelta(
+        duration_s=2.5,
+        generation_tokens=tokens,
+        drafts=steps * level if drafts else None,
+        draft_tokens=steps * level * K if drafts else None,
+        accepted_tokens=steps * level * (tokens_per_step - 1) if drafts else None,
+        inter_token_latency=HistogramDelta(steps * level, 2.5 * level),
+        iteration_tokens=HistogramDelta(steps, tokens),
+        time_to_first_token=HistogramDelta(0.0, 0.0),
+        process_cpu_s=0.5,
+    )
+    return replace(make(profile, level, repeat, rate), window=delta, idle=replace(delta, generation_tokens=5120.0))
+
+
+def found(
+    make: Callable[..., CellResult], manifest: Callable[..., Manifest], profiles: dict[str, float]
+) -> tuple[ConditionFinding, ...]:
+    cells = [
+        written(make, name, level, repeat, length)
+        for name, length in {"baseline": 1.0, **profiles}.items()
+        for level in LEVELS
+        for repeat in range(3)
+    ]
+    return analyse(manifest(("baseline", *profiles)), cells).conditions
+
+
+def test_the_fit_names_its_error_and_a_break_even_near_the_measured_one(
+    cell: Callable[..., CellResult], manifest: Callable[..., Manifest]
+) -> None:
+    (note,) = cost_notes(found(cell, manifest, {"draft-model": 2.0}))
+    assert "a step takes 4.0" in note
+    assert "(12 step times, 0.0% off)" in note
+    # 2.0 tokens a step against the step's cost ratio: it turns between 16 and 32.
+    assert "by it speculation pays up to 1" in note or "by it speculation pays up to 2" in note
+    assert "measured" in note
+
+
+def test_a_probe_foretells_the_break_even_of_a_profile_that_drafts_in_every_step(
+    cell: Callable[..., CellResult], manifest: Callable[..., Manifest]
+) -> None:
+    notes = cost_notes(found(cell, manifest, {"draft-model": 2.0, "cost-probe": 1.0001}))
+    probed = [note for note in notes if "cost-probe" in note]
+    assert len(probed) == 1
+    assert probed[0].startswith("draft-model")
+
+
+def test_too_few_step_times_say_nothing(
+    run_of: Callable[..., list[CellResult]], manifest: Callable[..., Manifest]
+) -> None:
+    assert cost_notes(analyse(manifest(), run_of({1: 1.5, 8: 1.1})).conditions) == ()
