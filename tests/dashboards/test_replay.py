@@ -3,6 +3,7 @@
 import gzip
 import math
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -232,3 +233,9 @@ def test_the_command_writes_a_file(run: RunFolder, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "samples of run are in" in done.stdout
     assert (tmp_path / "run.om").read_text().endswith("# EOF\n")
+    if shutil.which("promtool") is None:
+        pytest.skip("no promtool here; `apt-get install prometheus`")
+    blocks = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(tmp_path / "run.om"), str(tmp_path / "tsdb")]
+    made = subprocess.run(blocks, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    assert list((tmp_path / "tsdb").glob("*/meta.json"))

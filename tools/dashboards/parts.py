@@ -118,6 +118,7 @@ def by_level(
         .axis_label(label)
         .legend(_legend())
         .override_by_name("concurrency", axis)
+        .override_by_regexp("/( low| high|^break-even|^limit)$/", _dashed())
         .with_target(now(expr, as_table=True))
         .with_transformation(_step("convertFieldType", {"conversions": [_to_number("concurrency")]}))
         .with_transformation(_step("filterFieldsByName", {"include": {"names": ["concurrency", "series", "Value"]}}))
@@ -224,6 +225,15 @@ def _legend() -> common.VizLegendOptions:
         .placement(c.LegendPlacement.BOTTOM)
         .show_legend(True)
     )
+
+
+def _dashed() -> list[d.DynamicConfigValue]:
+    """What bounds something is drawn thinner than the thing itself."""
+    return [
+        d.DynamicConfigValue(id_val="custom.lineWidth", value=1),
+        d.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [4, 6]}),
+        d.DynamicConfigValue(id_val="custom.show", value="lines"),
+    ]
 
 
 def _step(name: str, options: dict[str, object]) -> d.DataTransformerConfig:
