@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from loadgen import __version__
 from loadgen.commands.exporter_runs import RunsCollector
 from loadgen.errors import LoadgenError, UsageError
-from loadgen.service import routes_pages, routes_plan, routes_runs, routes_service
-from loadgen.service.guard import Guard
+from loadgen.service import routes_compare, routes_pages, routes_plan, routes_runs, routes_service
+from loadgen.service.guard import HEADERS, Guard
 from loadgen.service.queue import SweepQueue
 from loadgen.service.rows import Rows
 from loadgen.service.runsfolder import RunsFolder
@@ -26,7 +26,7 @@ DESCRIPTION = (
     "it as `Authorization: Bearer TOKEN`, or as the cookie that `POST /api/login` sets."
 )
 
-ROUTES = (routes_runs, routes_plan, routes_service, routes_pages)
+ROUTES = (routes_runs, routes_plan, routes_compare, routes_service, routes_pages)
 
 
 def create_app(settings: Settings, stopping: Callable[[], bool] = lambda: False) -> FastAPI:
@@ -58,6 +58,7 @@ def create_app(settings: Settings, stopping: Callable[[], bool] = lambda: False)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _wrong_input)
     app.add_exception_handler(LoadgenError, _loadgen_problem)
+    app.add_exception_handler(Exception, _fault)
     app.add_middleware(Guard, settings=settings)
     return app
 
@@ -87,6 +88,12 @@ async def _wrong_input(request: Request, error: Exception) -> JSONResponse:
     first = faults[0] if faults else {"loc": (), "msg": "it cannot be read"}
     place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
     return JSONResponse({"error": f"{place}: {first['msg']}; /docs shows what is taken."}, 422)
+
+
+async def _fault(request: Request, error: Exception) -> JSONResponse:
+    """A bug: uvicorn logs it; the guard's headers are put on here, as this answer is made outside of it."""
+    del request, error
+    return JSONResponse({"error": "The service has a fault; its log tells which."}, 500, headers=HEADERS)
 
 
 async def _loadgen_problem(request: Request, error: Exception) -> JSONResponse:

@@ -142,7 +142,10 @@ def test_runs_side_by_side(opened: Opened, faults: list[str], pictures: Path | N
     page.get_by_role("button", name="Side by side (2)").click()
     expect(page.locator("#conditions .main-svg").first).to_be_visible()
     expect(page.locator("#facts")).to_contain_text("simulator (SIMULATED)")
+    expect(page.locator("#changes")).to_contain_text("Made in the same way.")
     shot(page, pictures, "compare")
+    page.get_by_role("link", name="Open as one page").click()
+    expect(page.locator(".chart .main-svg").first).to_be_visible()
     assert faults == []
 
 

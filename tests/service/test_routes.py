@@ -186,3 +186,24 @@ def test_a_plan_needs_a_measured_run(serve: Serve, make_run: MakeRun) -> None:
     refused = client.post(path, json={"slos": ["nothing_p99=500ms"]})
     assert (refused.status_code, "no objective" in refused.json()["error"]) == (422, True)
     assert client.post("/api/runs/none/plan", json={"slos": ["ttft_p99=500ms"]}).status_code == 404
+
+
+def test_a_bug_is_one_sentence_too(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loadgen.service.routes_service.list_profiles", lambda folder: folder.nothing)
+    answer = serve().get("/api/options")
+    assert (answer.status_code, answer.json()) == (500, {"error": "The service has a fault; its log tells which."})
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_two_runs_are_compared_and_put_on_one_page(serve: Serve, make_run: MakeRun) -> None:
+    first, second = make_run(("started",)), make_run(("started",), seed=7)
+    client = serve()
+    names = {"before": first.run_id, "after": second.run_id}
+    found = client.get("/api/compare", params=names).json()
+    assert [difference["field"] for difference in found["differences"]] == ["seed"]
+    assert client.get("/api/compare", params=names | {"after": first.run_id}).status_code == 422
+    assert client.get("/api/compare", params=names | {"after": "../etc"}).status_code == 404
+    page = client.get("/side-by-side", params={"run": [first.run_id, second.run_id]})
+    assert page.headers["content-security-policy"].startswith("sandbox")
+    assert "<h1" in page.text
+    assert client.get("/side-by-side", params={"run": [first.run_id, first.run_id]}).status_code == 422

@@ -4,10 +4,10 @@ import { draw } from "./chart.js";
 const LETTERS = "ABCDEF";
 const names = [...new Set(new URLSearchParams(location.search).getAll("run"))].slice(0, 6);
 
-async function load(name, index) {
+async function load(name) {
   const path = `/api/runs/${encodeURIComponent(name)}`;
   const [row, summary] = await Promise.all([api(path), api(`${path}/summary`)]);
-  return { letter: LETTERS[index], row, summary };
+  return { row, summary };
 }
 
 function verdict(found) {
@@ -39,6 +39,27 @@ function facts(runs) {
       return el("tr", {}, el("th", { scope: "row" }, what, differ ? el("div", { class: "soft" }, "differs") : ""), ...values.map((value) => el("td", {}, value)));
     })),
   );
+}
+
+const MEASURES = { output_tokens_per_s: "output tokens/s", ttft: "TTFT", tpot: "TPOT", e2e: "end to end" };
+
+// What `loadgen compare` says of two runs: the older one is "before".
+function changes(found, letters) {
+  const more = found.differences.length > 1;
+  const rows = found.changes.map((change) => el("tr", {},
+    el("th", { scope: "row" }, `${change.workload}, ${change.profile}`), el("td", { class: "num" }, String(change.concurrency)),
+    el("td", {}, MEASURES[change.measure] ?? change.measure),
+    el("td", { class: `num ${change.better === true ? "gain" : change.better === false ? "loss" : ""}` }, `${number(change.ratio)}×`),
+    el("td", { class: "num" }, change.ci95 ? `${number(change.ci95[0])} to ${number(change.ci95[1])}` : "n/a"),
+    el("td", {}, change.better === null ? "not sure" : change.better ? "surely better" : "surely worse")));
+  $("changes").replaceChildren(el("section", { "aria-labelledby": "changed" }, el("h2", { id: "changed" }, `From ${letters[0]} to ${letters[1]}`),
+    el("p", { class: "answer-big" }, found.sentence),
+    el("p", {}, found.differences.length ? "What differs: " : "Made in the same way.", found.differences.map((d) => `${d.field} (${d.before} → ${d.after})`).join("; ")),
+    more ? el("p", { class: "error" }, `The runs differ in ${found.differences.length} things, so no change can be put down to one of them.`) : null,
+    ...found.notes.map((note) => el("p", { class: "soft" }, note)),
+    el("details", {}, el("summary", {}, `All ${rows.length} changes`), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes" }, el("table", {},
+      el("thead", {}, el("tr", {}, ...["where", "in flight", "measure", "after / before", "95 % interval", ""].map((text, i) => el("th", { scope: "col", class: [1, 3, 4].includes(i) ? "num" : null }, text)))),
+      el("tbody", {}, ...rows))))));
 }
 
 function lines(runs) {
@@ -86,8 +107,16 @@ async function begin() {
     return;
   }
   try {
-    const runs = await Promise.all(names.map(load));
+    // The oldest is A.
+    const loaded = (await Promise.all(names.map(load))).toSorted((a, b) => a.row.created_at.localeCompare(b.row.created_at));
+    const runs = loaded.map((run, index) => ({ ...run, letter: LETTERS[index] }));
     facts(runs);
+    $("page").href = `/side-by-side?${runs.map(({ row }) => `run=${encodeURIComponent(row.run)}`).join("&")}`;
+    $("page").hidden = false;
+    if (runs.length === 2) {
+      const [before, after] = runs;
+      changes(await api(`/api/compare?${new URLSearchParams({ before: before.row.run, after: after.row.run })}`), [before.letter, after.letter]);
+    }
     [...lines(runs)].forEach(([key, entries], index) => section(key, entries, index));
   } catch (error) {
     complain($("problem"), error);
