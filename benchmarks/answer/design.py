@@ -37,6 +37,7 @@ class Design:
     grid: tuple[int, ...] | None = None
     """None: the world's own."""
     sessions: int = 1
+    wanted: float = HALF_WIDTH
 
 
 def carry_out(world: World, design: Design, rng: np.random.Generator) -> Outcome:
@@ -47,7 +48,7 @@ def carry_out(world: World, design: Design, rng: np.random.Generator) -> Outcome
     verdict = find_break_even(_stats(data), looks=looks)
     taken = 1
     while design.refine and taken < looks:
-        more = propose(verdict, _stats(data), highest=world.highest, wanted=HALF_WIDTH)
+        more = propose(verdict, _stats(data), highest=world.highest, wanted=design.wanted)
         if not more:
             break
         for level, repeats in more.repeats.items():

@@ -33,6 +33,7 @@ BANK = 24
 EFFORT = Effort(population=6000, sample=1200, relative_error=0.004)
 GRID = Design("fixed grid, 3 repeats", 3, refine=False)
 REFINE = Design("--refine", 1, refine=True)
+NARROW = Design("--refine --half-width 5%", 1, refine=True, wanted=0.05)
 SESSIONS = Design("--refine --sessions 4", 1, refine=True, sessions=4)
 FITTED, UNSEEN = (1, 2, 4, 8, 16, 32), (3, 6, 12, 24)
 
@@ -80,7 +81,9 @@ def bank_of(machine: Machine, *, fresh: bool = False) -> Bank:
 def scores(worlds: list[World], runs: int, jobs: int = 1) -> list[Score]:
     """Each world by each design; server starts over several sessions where they differ."""
     tasks = [
-        (world, design, runs) for world in worlds for design in (GRID, REFINE, *([SESSIONS] if world.start_sd else []))
+        (world, design, runs)
+        for world in worlds
+        for design in (GRID, REFINE, *([NARROW, SESSIONS] if world.start_sd else []))
     ]
     if jobs == 1:
         return [_score(*task) for task in tasks]

@@ -62,7 +62,7 @@ def verify_scores(world: World, runs: int) -> list[VerifyScore]:
 
 def _margin(world: World, rng: np.random.Generator) -> float:
     earlier = [float(np.std(_values(world, rng, level, 0.0), ddof=1)) for level in LEVELS]
-    return attainable_margin([(sd, REPEATS - 1) for sd in earlier], REPEATS)
+    return attainable_margin([(sd, REPEATS - 1) for sd in earlier], REPEATS, len(LEVELS))
 
 
 def _values(world: World, rng: np.random.Generator, level: int, effect: float) -> tuple[float, ...]:
