@@ -20,9 +20,11 @@ def with_verification(findings: Findings, verification: Verification) -> Finding
             f"it said: {verification.sentence}"
         )
         return replace(findings, notes=(*findings.notes, note))
+    # What was refuted must not be read without what refuted it.
+    why = f"{verification.sentence} {advice.why}" if verification.verdict is Verdict.FAILS else advice.why
     return replace(
         findings,
-        recommendation=replace(advice, verified=VERIFIED[verification.verdict]),
+        recommendation=replace(advice, verified=VERIFIED[verification.verdict], why=why),
         answer=f"{findings.answer.removesuffix('.')}; {final_words(verification)}.",
         verification=verification,
     )

@@ -13,7 +13,7 @@ from loadgen.report import view
 from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, STEP_TIME
 from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
-from loadgen.report.schedule_sections import sections
+from loadgen.report.schedule_sections import sections, verified_words
 from loadgen.report.summary import dumps
 from loadgen.report.words import clean, compact, headline_caveat, level_state, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
@@ -55,6 +55,7 @@ def render_html(
             glance=view.glance(findings),
             advice=advice,
             sections=sections(findings),
+            verified=verified_words(findings),
             advice_value=compact(advice.value) if advice else "",
             conditions=conditions,
             columns=[*COLUMNS, STEP_TIME, CHECKS],

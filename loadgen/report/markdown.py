@@ -7,7 +7,7 @@ from types import MappingProxyType
 from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
 from loadgen.report import view
 from loadgen.report.columns import CHECKS, COLUMNS
-from loadgen.report.schedule_sections import Section, sections
+from loadgen.report.schedule_sections import Section, sections, verified_words
 from loadgen.report.words import clean, compact, condition_words, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
@@ -65,8 +65,7 @@ def _answer(findings: Findings) -> Iterator[str]:
         yield f"*{caveat}*"
     advice = findings.recommendation
     if advice is not None:
-        verdict = {True: "re-measured: holds", False: "re-measured: does not hold", None: "not re-measured yet"}
-        yield f"Set {code(f'{advice.setting}: {compact(advice.value)}')} ({verdict[advice.verified]})."
+        yield f"Set {code(f'{advice.setting}: {compact(advice.value)}')} ({verified_words(findings)})."
         yield f"{escape(advice.why)} Holds for {escape(advice.holds_for)}."
 
 

@@ -38,6 +38,16 @@ def sections(findings: Findings) -> tuple[Section, ...]:
     return tuple(_sections(findings))
 
 
+def verified_words(findings: Findings) -> str:
+    """How far the recommendation was put to the test."""
+    if findings.verification is not None:
+        return f"re-measured: {VERDICT_WORDS[findings.verification.verdict]}"
+    verified = findings.recommendation.verified if findings.recommendation else None
+    if verified is None:
+        return "not re-measured yet"
+    return "re-measured: holds" if verified else "re-measured: does not hold"
+
+
 def is_rung(findings: Findings, profile: str) -> bool:
     """True if the profile is one K of a ladder, whose figures stand in the ladder's table."""
     return any(profile in one.arms for one in findings.ladders)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from loadgen.analysis.model import Check, ConditionFinding, Findings, ProfileFinding
 from loadgen.report.columns import CHECK_MARK, CHECKS, COLUMNS, Column, pays
-from loadgen.report.schedule_sections import is_rung, sections
+from loadgen.report.schedule_sections import is_rung, sections, verified_words
 from loadgen.report.schedule_terminal import section_parts
 from loadgen.report.words import (
     MEASURE_WORDS,
@@ -147,8 +147,7 @@ def _advice(findings: Findings) -> Iterator[RenderableType]:
         return
     value = clean(compact(advice.value))
     yield Text.assemble("Set ", (f"{clean(advice.setting)}: {value}", "bold"))
-    verdict = {True: "re-measured: holds", False: "re-measured: does not hold", None: "not re-measured yet"}
-    lines = f"for {clean(advice.holds_for)} ({verdict[advice.verified]}). {clean(advice.why)}"
+    lines = f"for {clean(advice.holds_for)} ({verified_words(findings)}). {clean(advice.why)}"
     yield Padding(Text(lines), (0, 0, 0, 2), expand=False)
 
 

@@ -265,3 +265,26 @@ def test_a_verdict_on_another_recommendation_is_only_a_note(cell: Any, manifest:
     assert told.recommendation is not None
     assert told.recommendation.verified is None
     assert "tested another recommendation" in told.notes[-1]
+
+
+def test_what_was_refuted_is_never_read_without_the_refutation(cell: Any, manifest: Any) -> None:
+    found = verified(cell, manifest, {1: (1.5, 0.9), 8: (1.2, 1.0), 32: (0.8, 0.8)}, claim_of())
+    told = with_verification(findings_with([[1, 12, 4], [13, 256, 0]]), found)
+    assert told.recommendation is not None
+    assert told.recommendation.verified is False
+    assert told.recommendation.why.startswith("the schedule [[1,12,4],[13,256,0]] does not hold: ")
+    assert "instead" in told.answer
+
+
+def test_void_cells_are_counted_with_their_checks(cell: Any, manifest: Any) -> None:
+    cells = [
+        replace(one, client=replace(one.client, cpu_share=1.5)) if one.key.level == 8 else one
+        for one in run(cell, {1: (1.5, 1.5), 8: (1.2, 1.21), 32: (0.8, 1.0)})
+    ]
+    plan = manifest(("baseline", "ngram-k4", "ngram-schedule"))
+    found = verify(claim_of(), plan, cells, margin=MARGIN)
+    assert {one.place for one in found.comparisons} == {"1", "32"}
+    assert found.notes[0].startswith("9 of 27 cells are void with their pairs (client-bound 9)")
+    nothing = verify(claim_of(), plan, [one for one in cells if one.key.level == 8], margin=MARGIN)
+    assert nothing.verdict is Verdict.OPEN
+    assert "could not be tested: no load has a valid cell of each server" in nothing.sentence

@@ -14,7 +14,7 @@ from loadgen.analysis.schedule_ladder import ladder_findings
 from loadgen.analysis.verify_model import Claim, Comparison, Role, Verdict, Verification
 from loadgen.report.html import render_html
 from loadgen.report.markdown import render_markdown
-from loadgen.report.schedule_sections import is_rung, sections
+from loadgen.report.schedule_sections import is_rung, sections, verified_words
 from loadgen.report.summary import dumps, json_schema, summary
 from loadgen.report.terminal import print_findings
 from loadgen.store.model import Manifest
@@ -99,3 +99,17 @@ def test_the_summary_follows_its_schema(laddered: Findings, manifest: Manifest) 
     odd = replace(laddered, verification=verification(laddered, Verdict.OPEN, math.nan))
     assert "NaN" not in dumps(summary(odd, manifest))
     jsonschema.validate(summary(odd, manifest), json_schema())
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_report_says_how_far_the_advice_was_tested(
+    verdict: Verdict, laddered: Findings, manifest: Manifest
+) -> None:
+    found = replace(laddered, verification=verification(laddered, verdict))
+    words = {Verdict.HOLDS: "holds", Verdict.FAILS: "does not hold", Verdict.OPEN: "not resolved"}[verdict]
+    console = Console(width=200, force_terminal=False)
+    with console.capture() as capture:
+        print_findings(console, found, manifest)
+    for page in (capture.get(), render_markdown(found, manifest), render_html(found, manifest)):
+        assert f"re-measured: {words}" in page
+    assert verified_words(replace(laddered, verification=None)) == "not re-measured yet"
