@@ -4,10 +4,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 from loadgen.load.arrivals import Arrivals, End
-from loadgen.load.decode import Asked, decode
+from loadgen.load.decode import Asked, Slot, decode
 from loadgen.load.record import RequestRecord
 from loadgen.load.sums import WindowSums
 
@@ -22,12 +21,7 @@ gets all of it).
 DROPPED = "its chunk times were left out, to bound memory: its gaps are in no figure"
 
 
-class Slot(NamedTuple):
-    """Who sent a request, and how long it had to wait."""
-
-    worker: int
-    queued_s: float
-    scheduled_s: float | None
+_NO_SLOT = Slot()
 
 
 class Collector:
@@ -55,13 +49,13 @@ class Collector:
         self.finished_reads = 0
         self.finished_tokens = 0
         self._on_record = on_record
-        self._pending: deque[tuple[Asked, Arrivals, Slot | None]] = deque()
+        self._pending: deque[tuple[Asked, Arrivals, Slot]] = deque()
         self._pending_bytes = 0
         self._byte_budget = byte_budget
         self._events_left = event_budget
         self._relief: asyncio.Task[None] | None = None
 
-    def add(self, asked: Asked, arrivals: Arrivals, slot: Slot | None = None) -> None:
+    def add(self, asked: Asked, arrivals: Arrivals, slot: Slot = _NO_SLOT) -> None:
         """Takes a finished exchange. Cheap: nothing is decoded here unless too many bytes wait."""
         self.finished += 1
         self.finished_reads += len(arrivals.times_s)
@@ -95,10 +89,8 @@ class Collector:
 
     def _decode_one(self) -> None:
         asked, arrivals, slot = self._pending.popleft()
-        if slot is not None:
-            asked = replace(asked, worker=slot.worker, queued_s=slot.queued_s, scheduled_s=slot.scheduled_s)
         self._pending_bytes -= _cost(arrivals)
-        record = decode(arrivals, asked)
+        record = decode(arrivals, asked, slot)
         self.sums.add(record)
         if self._on_record is not None:
             self._on_record(record)

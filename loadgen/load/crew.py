@@ -9,7 +9,8 @@ from typing import Any, Self
 from loadgen.clock import now_s
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.client import TransportFactory, make_client
-from loadgen.load.collector import Collector, Slot
+from loadgen.load.collector import Collector
+from loadgen.load.decode import Slot
 from loadgen.load.health import LagSampler, cpu_seconds
 from loadgen.load.request import PreparedRequest
 from loadgen.load.sender import Sender

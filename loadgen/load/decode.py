@@ -4,6 +4,7 @@ import hashlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.categories import broken_outcome, status_outcome
@@ -22,15 +23,23 @@ class Asked:
     """What was asked of the server, as far as the verdict on the reply depends on it."""
 
     prompt_id: str
-    worker: int = 0
     max_tokens: int | None = None
     ignore_eos: bool = False
     keep_text: bool = False
+
+
+class Slot(NamedTuple):
+    """Who sent a request, and how long it had to wait."""
+
+    worker: int = 0
     queued_s: float = 0.0
     scheduled_s: float | None = None
 
 
-def decode(arrivals: Arrivals, asked: Asked) -> RequestRecord:
+_NO_SLOT = Slot()
+
+
+def decode(arrivals: Arrivals, asked: Asked, slot: Slot = _NO_SLOT) -> RequestRecord:
     """The record of one exchange. Pure; costs a few microseconds per event, so it runs after the window."""
     warnings: list[str] = []
     reading = Reading()
@@ -45,12 +54,12 @@ def decode(arrivals: Arrivals, asked: Asked) -> RequestRecord:
     text = "".join(reading.text)
     return RequestRecord(
         prompt_id=asked.prompt_id,
-        worker=asked.worker,
+        worker=slot.worker,
         outcome=outcome,
         start_s=arrivals.sent_s,
         end_s=arrivals.ended_s,
-        queued_s=asked.queued_s,
-        scheduled_s=asked.scheduled_s,
+        queued_s=slot.queued_s,
+        scheduled_s=slot.scheduled_s,
         first_token_s=first,
         last_token_s=last,
         first_answer_s=reading.first_answer_s,
