@@ -88,7 +88,7 @@ def _records(key: CellKey, chunks: float, clock: float, rng: random.Random) -> I
             first_token_s=times[0],
             last_token_s=times[-1],
             prompt_tokens=300,
-            output_tokens=length,
+            output_tokens=length if key.profile == "baseline" else 2 * length,
             chunk_times_s=tuple(times),
         )
 

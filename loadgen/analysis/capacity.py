@@ -52,7 +52,7 @@ def make_plan(findings: Findings, manifest: Manifest, points: Points, opened: Op
         advice=tuple(advice),
         mix=mix,
         answer=_answer(conditions, offers, manifest, mix.sentence if mix else ""),
-        notes=_notes(offers, wish.demand, manifest),
+        notes=_notes(offers, wish.demand),
     )
 
 
@@ -144,7 +144,7 @@ def _answer(conditions: Sequence[Condition], offers: Sequence[Offer], manifest: 
     return f"{prefix}{text[:1].upper()}{text[1:]}."
 
 
-def _notes(offers: Sequence[Offer], demand: Demand | None, manifest: Manifest) -> tuple[str, ...]:
+def _notes(offers: Sequence[Offer], demand: Demand | None) -> tuple[str, ...]:
     notes = []
     if demand is not None and any(o.capacity and o.capacity.basis != "open-loop" for o in offers):
         notes.append(
@@ -158,8 +158,10 @@ def _notes(offers: Sequence[Offer], demand: Demand | None, manifest: Manifest) -
             f"Some quantiles are unresolved: {least} requests at a level cannot bound them, {need} can; sweep with a "
             "longer --window or more --repeats."
         )
-    if any(o.capacity and o.capacity.limited_by == "measured levels" for o in offers):
-        notes.append(f"Nothing is said beyond {max(manifest.levels)} in flight: measure higher levels to see more.")
+    ended = [o for o in offers if o.capacity and o.capacity.limited_by == "measured levels"]
+    if ended:
+        tops = ", ".join(f"{o.setting} on {o.condition.workload} {o.ceiling.top:g} in flight" for o in ended)
+        notes.append(f"Nothing is said beyond the measured levels ({tops}): measure higher ones to see more.")
     if any(o.setting == SCHEDULE_NAME for o in offers):
         notes.append(
             "The schedule is put together from static servers; only `loadgen verify` shows what it costs by itself."

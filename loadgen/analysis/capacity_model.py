@@ -151,7 +151,7 @@ class Ceiling:
     """The highest measured load that meets the objectives; every lower one meets them too."""
 
     surely: float | None
-    """By the intervals; None if not even the lowest load does so surely."""
+    """By the whole interval; None if no load does so surely."""
     by_estimate: float | None
     """By the estimates themselves."""
     top: float

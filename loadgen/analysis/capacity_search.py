@@ -79,18 +79,19 @@ def judge_open(point: OpenPoint, slos: Sequence[Slo]) -> OpenVerdict:
 
 
 def ceiling_of(rows: Sequence[tuple[float, Verdict, tuple[SloFinding, ...]]], wanted: int) -> Ceiling | None:
-    """From (load, verdict, findings), ascending: the highest load such that it and all lower ones hold."""
+    """From (load, verdict, findings), ascending: the highest load such that it and all lower ones hold.
+
+    Surely: it holds by its whole interval, and no lower one misses; a low level may be unresolved for its few requests
+    without that, for less load is not slower.
+    """
     if not rows:
         return None
     surely = by_estimate = None
-    for load, verdict, _ in rows:
-        if verdict is not Verdict.MET:
-            break
-        surely = load
-    for load, _, findings in rows:
-        if not holds_by_estimate(findings, wanted):
+    for load, verdict, findings in rows:
+        if verdict is Verdict.MISSED or not holds_by_estimate(findings, wanted):
             break
         by_estimate = load
+        surely = load if verdict is Verdict.MET else surely
     return Ceiling(surely, by_estimate, rows[-1][0])
 
 

@@ -42,6 +42,15 @@ def test_the_ceiling_is_below_the_first_miss() -> None:
     assert (ceiling.surely, ceiling.by_estimate, ceiling.top, ceiling.open_ended) == (8, 8, 32, False)
 
 
+def test_a_low_level_with_few_requests_does_not_make_a_resolved_one_unsure() -> None:
+    few = replace(points()[0], begun=(0.05,) * 10, ended=points()[0].ended[:10])
+    verdicts = [judge_level(p, SLOS) for p in (few, *points()[1:])]
+    assert verdicts[0].verdict is Verdict.UNRESOLVED
+    ceiling = ceiling_of([(float(v.level), v.verdict, v.findings) for v in verdicts], len(SLOS))
+    assert ceiling is not None
+    assert ceiling.surely == 8
+
+
 def test_a_ceiling_at_the_top_level_is_open_ended() -> None:
     wish = Wish((Slo("tpot", 0.9, 1.0),), Demand(rate_per_s=1.0), Hardware())
     found = offer(CODE, Setting("baseline", "", points()), wish)
