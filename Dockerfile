@@ -34,6 +34,7 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
 FROM plain AS loadgen
 COPY --from=packages /venv /venv
 COPY server_profiles /app/server_profiles
+COPY locustfile.py /app/
 COPY loadgen /app/loadgen
 
 FROM plain AS loadgen-docker

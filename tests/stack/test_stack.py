@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import urllib.error
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from loadgen.engines.ports import free_port
 
 pytestmark = pytest.mark.stack
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +78,7 @@ def test_the_image_runs_as_nobody_in_particular_on_a_read_only_disk(images: Any)
     assert who == "10001"
     assert "Usage" in images.run(*alone, "loadgen:test", "--help")
     files = images.run(*alone, "--entrypoint", "ls", "loadgen:test", "-A", "/app").split()
-    assert sorted(files) == ["loadgen", "server_profiles"]
+    assert sorted(files) == ["loadgen", "locustfile.py", "server_profiles"]
 
 
 def test_c95_up_tells_a_taken_port_and_starts_nothing(stack: Any, run_tool: RunTool) -> None:
@@ -115,3 +118,46 @@ def test_up_again_leaves_a_running_stack_as_it_is(stack: Any, run_tool: RunTool)
     assert done.returncode == 0, done.stderr
     assert stack.prometheus_url in done.stdout
     assert stack.engine.run("ps", "-q") == before
+
+
+def test_locust_s_workers_in_containers_fill_one_run_folder(stack: Any) -> None:
+    environment = {
+        **stack.environment,
+        "COMPOSE_PROFILES": "sim,locust",
+        "LOCUST_PORT": str(free_port()),
+        "LOCUST_ARGS": "--headless --levels 2,4 --repeats 1 --window 0.5",
+        "LOADGEN_UID": str(os.getuid()),
+        "LOADGEN_GID": str(os.getgid()),
+    }
+    before = set(stack.runs.iterdir())
+
+    def compose(*words: str) -> str:
+        done = subprocess.run(
+            [stack.engine.compose, *words],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+        )
+        return done.stdout + done.stderr
+
+    services = ("baseline", "locust-worker", "locust-master")
+    try:
+        compose("up", "--detach", *services)
+        said = compose("wait", "locust-master")
+        log = compose("logs", "--no-log-prefix", "locust-master")
+    finally:
+        compose("rm", "--stop", "--force", *services)
+
+    assert re.search(r"status code [03]$", said.strip()), said + log
+    (run,) = set(stack.runs.iterdir()) - before
+    cells = [json.loads(line) for line in (run / "cells.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert sorted((cell["key"]["profile"], cell["key"]["level"]) for cell in cells) == [
+        *(("baseline", 2), ("baseline", 4)),
+        *(("ngram", 2), ("ngram", 4)),
+    ]
+    for cell in cells:
+        assert cell["outcomes"]["ok"] > 0
+        assert not [kind for kind, count in cell["outcomes"].items() if count and kind not in ("ok", "cancelled")]
