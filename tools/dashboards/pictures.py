@@ -23,7 +23,8 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from tools.dashboards.stage import LOADGEN, ROOT, Stage, fill, stage
+from tools.dashboards.ask import GRAFANA, fill
+from tools.dashboards.stage import LOADGEN, ROOT, Stage, stage
 
 SWEEP = ("--workload", "code-edit", "--levels", "1,2,4,8,16,32", "--repeats", "3", "--window", "2")
 PLOTLY = ROOT / "loadgen" / "report" / "assets" / "plotly-basic.min.js"
@@ -59,7 +60,7 @@ def _replay(up: Stage, run: Path) -> tuple[str, tuple[float, float]]:
 
 
 def _boards() -> list[Path]:
-    return sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
+    return sorted(GRAFANA.glob("*.json"))
 
 
 def _filled(path: Path, up: Stage, run: str, began: float, ended: float) -> dict[str, Any]:

@@ -1,13 +1,10 @@
 """A small live stack without containers: two simulated servers, loadgen's exporter and a Prometheus with our rules."""
 
 import contextlib
-import json
 import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +14,7 @@ from typing import Any
 import yaml
 
 from loadgen.engines.ports import free_port
+from tools.dashboards.ask import Prometheus
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADGEN = (sys.executable, "-m", "loadgen")
@@ -40,22 +38,8 @@ class Stage:
             return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
     def ask(self, path: str, **parameters: object) -> Any:
-        """The `data` of an answer of Prometheus' HTTP API; RuntimeError with its words if it refuses."""
-        text = urllib.parse.urlencode(parameters, doseq=True).encode()
-        request = urllib.request.Request(f"{self.prometheus}/api/v1/{path}", data=text or None)
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return json.load(answer)["data"]
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(f"Prometheus refuses {path}: {error.read().decode(errors='replace')}") from error
-
-
-def fill(expr: str, **variables: str) -> str:
-    """The PromQL with Grafana's variables filled in; a scrape each second makes $__rate_interval 4 s at the least."""
-    values = {"__rate_interval": "5s", "__interval": "1s", "model": ".*", "server": ".*", "workload": ".*", **variables}
-    for name in sorted(values, key=len, reverse=True):
-        expr = expr.replace(f"${name}", values[name])
-    return expr
+        """The `data` of an answer of Prometheus' HTTP API."""
+        return Prometheus(self.prometheus).ask(path, **parameters)
 
 
 @contextlib.contextmanager
