@@ -6,12 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
+from loadgen.errors import UsageError
+from loadgen.store.folder import RUNS
+
 
 def command(
-    config: Annotated[Path, typer.Option(help="A vLLM config file, such as server_profiles/ngram.yaml.")],
+    config: Annotated[Path | None, typer.Option(help="A vLLM config file, such as server_profiles/ngram.yaml.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free port; the log tells which.")] = 8000,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    hardware: Annotated[str, typer.Option(help="The simulated machine; an unknown name lists them.")] = "",
+    hardware: Annotated[
+        str,
+        typer.Option(
+            help="The simulated machine: a preset (an unknown name lists them) or a .json file that --fit wrote."
+        ),
+    ] = "",
     model: Annotated[str | None, typer.Option(help="The model's name, as clients must send it.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all noise.")] = 0,
     start: Annotated[int, typer.Option(help="Number of this server start: each has its own luck.")] = 0,
@@ -31,12 +39,24 @@ def command(
     workload: Annotated[str, typer.Option(help="With --truth: the workloads, with commas.")] = "code-edit",
     levels: Annotated[str, typer.Option(help="With --truth: the concurrency levels.")] = "1,2,4,8,16,32",
     against: Annotated[str, typer.Option(help="With --truth: the profile to compare with.")] = "baseline",
+    fit: Annotated[
+        str | None, typer.Option(help="Do not serve; write the machine that a run was measured on: a run, or latest.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="With --fit: the file; RUN/hardware.json by default.")] = None,
+    runs: Annotated[Path, typer.Option(help="With --fit: the folder of the runs.")] = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="With --truth: JSON instead of a table.")] = False,
 ) -> None:
     """Serve vLLM's API from a simulated engine, with the config file, streams, metrics and errors of vLLM 0.32.
 
     Example: loadgen simulate --config server_profiles/ngram.yaml --port 8000
     """
+    if fit is not None:
+        from loadgen.commands.simulate_fit import fit_run
+
+        fit_run(fit, hardware, out, runs)
+        return
+    if config is None:
+        raise UsageError("--config is missing; give a vLLM config file, such as server_profiles/ngram.yaml.")
     from loadgen.profiles.loader import load_profile
     from loadgen.simulator.hardware import DEFAULT_HARDWARE
     from loadgen.simulator.launch import LaunchOptions, launch

@@ -34,12 +34,12 @@ class TruthRequest:
 def print_truth(request: TruthRequest) -> None:
     """Prints one table for each workload, or all of them as JSON; UsageError for names that are not known."""
     from loadgen.profiles.loader import load_profile
-    from loadgen.simulator.hardware import PRESETS
-    from loadgen.simulator.launch import known, with_options
+    from loadgen.simulator.hardware_file import find_hardware
+    from loadgen.simulator.launch import with_options
     from loadgen.simulator.truth import truth
     from loadgen.workloads.registry import get_workload
 
-    hardware = known(request.launch.hardware, PRESETS, "hardware")
+    hardware = find_hardware(request.launch.hardware)
     levels = options.levels(request.levels)
     workloads = [get_workload(name) for name in options.names(request.workloads, "--workload")]
     profile = with_options(request.profile, request.launch)

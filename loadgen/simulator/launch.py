@@ -11,7 +11,8 @@ from loadgen.simulator.bugs import Bug, with_bug
 from loadgen.simulator.config import EngineConfig, engine_config
 from loadgen.simulator.core import SimulatedCore
 from loadgen.simulator.cost import ApiProcess
-from loadgen.simulator.hardware import DEFAULT_HARDWARE, PRESETS, Hardware
+from loadgen.simulator.hardware import DEFAULT_HARDWARE
+from loadgen.simulator.hardware_file import find_hardware
 from loadgen.simulator.model import SimRequest
 from loadgen.simulator.noise import MILD, QUIET, Noise
 from loadgen.simulator.server import Answers
@@ -63,7 +64,7 @@ def known(name: str, choices: Mapping[str, Any], option: str) -> Any:
 
 def launch(profile: ServerProfile, options: LaunchOptions) -> Launch:
     """The parts of a server for this profile; UsageError for what vLLM refuses at the start."""
-    hardware: Hardware = known(options.hardware, PRESETS, "hardware")
+    hardware = find_hardware(options.hardware)
     base: Noise = known(options.noise, NOISES, "noise")
     config = _effective_config(profile, options)
     noise = dataclasses.replace(base, seed=key_of(options.seed, options.start, profile.name) >> 1)
