@@ -59,6 +59,8 @@ def read_body(body: SweepBody, settings: Settings) -> Asked:
         temperature=",".join(f"{value:g}" for value in body.temperature),
         max_tokens=body.max_tokens,
         window_s=body.window_s,
+        k=body.k,
+        refine=body.refine,
         model=body.model,
         hardware=body.hardware,
         profiles_folder=str(folder),
@@ -89,6 +91,7 @@ def argv_of(body: SweepBody) -> tuple[str, ...]:
         ("--max-tokens", body.max_tokens, None),
         ("--input-tokens", _list(body.input_tokens), None),
         ("--temperature", _list(body.temperature), _list(default.temperature)),
+        ("--k", body.k, None),
         ("--order", body.order, None),
         ("--sessions", body.sessions, default.sessions),
         ("--seed", body.seed, default.seed),
@@ -96,7 +99,7 @@ def argv_of(body: SweepBody) -> tuple[str, ...]:
     ):
         if value is not None and value != usual:
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
-    return (*words, *(["--quick"] if body.quick else []))
+    return (*words, *(["--refine"] if body.refine else []), *(["--quick"] if body.quick else []))
 
 
 def _one_of(name: str, known: list[str], what: str) -> None:

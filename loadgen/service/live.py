@@ -45,6 +45,8 @@ class Live:
         self._progress = Tail(folder / PROGRESS)
         self._cells = Tail(folder / "cells.jsonl")
         self.cells = 0
+        self.planned: int | None = None
+        """Cells of the whole run as its sweep counts them; refining adds some."""
         self.running: Running | None = None
         self.remaining_s: float | None = None
         self.servers: dict[str, str] = {}
@@ -66,6 +68,7 @@ class Live:
             case "server":
                 self.servers[clean(fact.get("profile"))] = clean(fact.get("phase"))
             case "cell_started":
+                self.planned = int(fact.get("total") or 0) or None
                 self.running = _running(fact, {"phase": "warm-up"})
             case "cell_progress":
                 self.running = _running(fact, fact.get("load") or {})

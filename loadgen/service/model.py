@@ -31,6 +31,13 @@ class SweepBody(BaseModel):
     max_tokens: Count | None = None
     input_tokens: list[Count] | None = Field(default=None, min_length=1, max_length=8)
     temperature: list[Annotated[float, Field(ge=0, le=2)]] = Field(default=[0.0], min_length=1, max_length=8)
+    k: str | None = Field(
+        default=None,
+        max_length=60,
+        pattern=r"^(auto|half|[1-9][0-9]?(,[1-9][0-9]?)*)$",
+        description="A ladder of draft lengths of each profile: 1,2,4, or auto.",
+    )
+    refine: bool = Field(default=False, description="Add levels and repeats until the break-even is narrow.")
     order: Literal["together", "blocks", "alternate"] | None = None
     sessions: int = Field(default=1, ge=1, le=20)
     seed: int = Field(default=1, ge=0, le=2**31 - 1)

@@ -142,7 +142,7 @@ def _status(row: RunRow, live: Live) -> Status:
         state=row.state,
         reason=row.reason,
         cells=live.cells,
-        cells_planned=row.cells_planned,
+        cells_planned=max(live.planned or row.cells_planned, live.cells),
         remaining_s=live.remaining_s if measuring else None,
         queue_position=row.queue_position,
         running=live.running if measuring else None,

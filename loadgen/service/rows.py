@@ -52,6 +52,7 @@ def _read(folder: RunFolder) -> RunRow:
     manifest = folder.manifest()
     now = standing(folder)
     answer, indicative = _answer(folder.path / "summary.json")
+    cells = _count_lines(folder.path / "cells.jsonl")
     planned = len(manifest.profiles) * len(manifest.conditions) * len(manifest.levels)
     return RunRow(
         run=folder.run_id,
@@ -66,8 +67,9 @@ def _read(folder: RunFolder) -> RunRow:
         workloads=list(dict.fromkeys(c.workload for c in manifest.conditions)),
         levels=list(manifest.levels),
         repeats=manifest.repeats,
-        cells=_count_lines(folder.path / "cells.jsonl"),
-        cells_planned=planned * manifest.repeats * manifest.sessions,
+        cells=cells,
+        # Refining measures more than was planned at first.
+        cells_planned=max(planned * manifest.repeats * manifest.sessions, cells),
         answer=answer,
         indicative=indicative,
         files=sorted(e.name for e in os.scandir(folder.path) if e.name in PAGES or SVG.fullmatch(e.name)),

@@ -231,7 +231,7 @@ def test_a_service_with_a_token_asks_for_it(opened: Opened, started: Callable[..
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/plan$"))
     assert token not in page.url
-    page.get_by_role("link", name="Sweeps").click()
+    page.get_by_role("link", name="New sweep").click()
     page.get_by_role("button", name="Log out").click()
     expect(page).to_have_url(re.compile("/login"))
     # The browser itself tells of the 401 that the wrong token got, and wishes for a user name.

@@ -55,6 +55,7 @@ def test_what_is_not_offered_is_refused(body: dict[str, Any], sentence: str, tmp
         {"vllm_command": "sh -c true"},
         {"runs": "/tmp"},
         {"window_s": float("nan")},
+        {"k": "1,x"},
     ],
 )
 def test_files_commands_and_nonsense_are_no_part_of_a_body(body: dict[str, Any]) -> None:
@@ -69,6 +70,7 @@ def test_files_commands_and_nonsense_are_no_part_of_a_body(body: dict[str, Any])
         {"quick": True, "engine": "simulator", "hardware": "l4-8b-int4"},
         {"profiles": ["ngram", "suffix"], "workloads": ["chat"], "levels": [1, 4], "repeats": 2, "seed": 7},
         {"window_s": 0.5, "max_tokens": 64, "input_tokens": [500, 4000], "temperature": [0, 0.8], "sessions": 2},
+        {"k": "1,2,4", "refine": True, "engine": "simulator"},
         {"engine": "process", "model": "Qwen/Qwen3-8B", "gpu": 1, "order": "alternate"},
         {"engine": "url", "url": "http://127.0.0.1:8000", "against": "baseline-sync"},
     ],

@@ -46,10 +46,11 @@ def test_the_running_cell_follows_the_events(tmp_path: Path) -> None:
     live = Live(tmp_path)
     tell(tmp_path, event="sweep_started", estimate_s=30)
     tell(tmp_path, event="server", profile="ngram", phase="ready")
-    tell(tmp_path, event="cell_started", key=KEY)
+    tell(tmp_path, event="cell_started", key=KEY, total=24)
     live.poll()
     assert live.remaining_s == 30
     assert live.servers == {"ngram": "ready"}
+    assert live.planned == 24
     assert live.running is not None
     assert live.running.phase == "warm-up"
     load = {"phase": "window", "elapsed_s": 2.0, "tokens_per_s": 800.0, "in_flight": 4}

@@ -85,6 +85,6 @@ export function repeat(work, secondsAfter) {
 
 export async function head() {
   for (const link of document.querySelectorAll(".top nav a")) {
-    if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+    if (link.pathname === location.pathname && !link.hash) link.setAttribute("aria-current", "page");
   }
 }

@@ -14,6 +14,8 @@ const ticked = (id) => [...$(id).querySelectorAll("input:checked")].map((box) =>
 
 const levels = () => $("levels").value.split(",").map((part) => part.trim()).filter(Boolean);
 
+const value = (id) => $(id).value.trim() || null;
+
 function describe() {
   const quick = $("quick").checked;
   $("levels").placeholder = quick ? options.quick_levels : options.default_levels;
@@ -25,12 +27,11 @@ function describe() {
   const count = levels().length || $("levels").placeholder.split(",").length;
   const repeats = Number($("repeats").value) || (quick ? 2 : 3);
   const cells = (profiles.length + 1) * ticked("workloads").length * count * repeats;
-  $("size").textContent = profiles.length && cells ? `${cells} cells` : "Choose a profile and a workload.";
+  $("size").textContent = profiles.length && cells ? `${cells}${value("k") || $("refine").checked ? " or more" : ""} cells` : "Choose a profile and a workload.";
   $("start").disabled = !(profiles.length && cells);
 }
 
 function body() {
-  const value = (id) => $(id).value.trim() || null;
   const whole = (id) => (value(id) === null ? null : Number(value(id)));
   const found = levels().map(Number);
   if (found.some((level) => !Number.isInteger(level) || level < 1)) {
@@ -47,6 +48,7 @@ function body() {
     profiles: ticked("profiles"), workloads: ticked("workloads"), against: $("against").value,
     levels: found.length ? found : null, quick: $("quick").checked, engine: $("engine").value,
     repeats: whole("repeats"), window_s: whole("window"), max_tokens: whole("max-tokens"),
+    k: value("k"), refine: $("refine").checked,
     hardware: value("hardware"), model: value("model"), seed: whole("seed"),
     url: $("engine").value === "url" ? value("url") : null,
   };
