@@ -219,7 +219,7 @@ def ranges_of(finding: ProfileFinding, k: int, max_num_seqs: int | None) -> list
     ranges: list[tuple[int, int, int]] = []
     first = 1
     for crossing in crossings:
-        last = int(batch_at(batches_of(finding.levels), crossing.concurrency))
+        last = round(batch_at(batches_of(finding.levels), crossing.concurrency))
         if last >= first:
             ranges.append((first, last, k if pays else 0))
             first = last + 1

@@ -47,7 +47,7 @@ class Schedule:
     ranges: BatchSchedule
     choice: Choice
     static_k: int
-    """The static K whose gains, where it gains, are the largest in all; 0 if none gains anywhere."""
+    """The best static K (see `_best_static`); 0 if none gains anywhere."""
     levels: tuple[ScheduledLevel, ...]
     zero_measured: bool
     """False if K = 0 was taken for the baseline itself: vLLM's K = 0 costs more (6 to 22 % TPOT, vllm#49986)."""
@@ -155,10 +155,23 @@ def _tie(rung: Rung, best: Rung) -> float:
 
 
 def _best_static(statics: Mapping[int, Mapping[int, Rung]]) -> int:
-    """The K with the largest sum of ln speed-ups where it gains (a second pool can serve the rest); 0 if none gains."""
-    gains = {k: math.fsum(max(0.0, rung.log_speedup) for rung in curve.values()) for k, curve in statics.items()}
-    best = max(sorted(gains), key=lambda k: gains[k], default=0)
-    return best if gains and gains[best] > 0 else 0
+    """The K with the largest sum of ln speed-ups where it gains (a second pool can serve the rest); one that costs
+    nowhere is preferred if it gives that up by no more than a tie on average. 0 if none gains.
+    """
+    gains = {
+        k: math.fsum(max(0.0, rung.log_speedup) for rung in curve.values()) for k, curve in sorted(statics.items())
+    }
+    best = max(gains, key=lambda k: gains[k], default=0)
+    if not best or gains[best] <= 0:
+        return 0
+    safe = [k for k, curve in statics.items() if not any(_costs(rung) for rung in curve.values())]
+    simplest = max(sorted(safe), key=lambda k: gains[k], default=best)
+    return simplest if gains[best] - gains[simplest] <= TIE * len(statics[best]) else best
+
+
+def _costs(rung: Rung) -> bool:
+    """Slower than no speculation, beyond noise."""
+    return rung.log_speedup < -noise(rung, Rung(rung.concurrency, 0.0, 0.0, None))
 
 
 def _pools(best: Mapping[int, Rung], plain: Mapping[int, Rung], static_k: int, max_num_seqs: int) -> Ranges:
@@ -182,7 +195,7 @@ def _choice(picks: Mapping[int, int], curves: Mapping[int, Mapping[int, Rung]], 
         over_none |= own.log_speedup > noise(own, plain)
         loses |= any(own.log_speedup - other.log_speedup < -noise(own, other) for other in (static, plain))
         gains |= static.log_speedup > noise(static, plain)
-        costs |= static.log_speedup < -noise(static, plain)
+        costs |= _costs(static)
     if len(set(picks.values())) > 1 and over_static and over_none and not loses:
         return Choice.SCHEDULE
     if not gains:

@@ -56,7 +56,7 @@ def ranges(picks: Mapping[int, int], curves: Curves, max_num_seqs: int, *, clear
         gap = _Gap.between(curves[k], curves[next_k], low, high)
         edge = gap.settled() if clearance else gap.crossing()
         _append(in_flight, edge, k)
-        _append(batches, int(batch_at(_batches(curves, k, next_k), edge)), k)
+        _append(batches, round(batch_at(_batches(curves, k, next_k), edge)), k)
     top = picks[levels[-1]]
     _append(batches, max(max_num_seqs, _next(batches)), top)
     _append(in_flight, max(max_num_seqs, _next(in_flight)), top)
