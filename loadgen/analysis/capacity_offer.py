@@ -19,7 +19,9 @@ from loadgen.analysis.capacity_model import (
     Weaker,
 )
 from loadgen.analysis.capacity_search import (
+    LEVELS,
     MEASURED,
+    OBJECTIVES,
     capacity,
     ceiling_of,
     judge_level,
@@ -83,15 +85,14 @@ def _ceiling(points: Sequence[LoadPoint], slos: Sequence[Slo]) -> Ceiling:
 def _carried(
     points: Sequence[LoadPoint], opened: Sequence[OpenVerdict], wish: Wish, share: float
 ) -> tuple[Capacity | None, Fleet | None]:
-    """What a server carries, and the servers for the demand; measured open-loop rates come before an estimate."""
+    """What a server carries, and the servers for the demand."""
     station = station_of(points, wish.slos) if points else None
     if station is None or wish.demand is None:
         return None, None
     own = share_of(wish.demand, share)
     carried = capacity(station, wish.slos, own)
-    measured = _by_rates(opened, wish.slos) if own.users is None else None
-    if measured is not None:
-        carried = Capacity(measured.by_estimate, "requests/s", MEASURED, _limit(measured), carried.at)
+    if own.users is None and opened:
+        carried = _with_measured(carried, opened, wish.slos)
     if carried.per_server is None:
         return carried, None
     bare = servers_for(wanted(own), carried.per_server)
@@ -99,12 +100,21 @@ def _carried(
     return carried, fleet_of(wanted(own), carried.per_server, wish.hardware, at)
 
 
-def _by_rates(opened: Sequence[OpenVerdict], slos: Sequence[Slo]) -> Ceiling | None:
-    return ceiling_of([(v.rate_per_s, v.verdict, v.findings) for v in opened], len(slos))
-
-
-def _limit(measured: Ceiling) -> str:
-    return "measured levels" if measured.open_ended else "objectives"
+def _with_measured(estimate: Capacity, opened: Sequence[OpenVerdict], slos: Sequence[Slo]) -> Capacity:
+    """Measured rates come before the estimate, but where they only say that it may be right: all of them hold and it
+    lies above, or none does and it lies below.
+    """
+    measured = ceiling_of([(one.rate_per_s, one.verdict, one.findings) for one in opened], len(slos))
+    promised = estimate.per_server
+    if measured is None:
+        return estimate
+    if measured.by_estimate is None:
+        below = promised is not None and promised < opened[0].rate_per_s
+        return estimate if below else Capacity(None, estimate.unit, MEASURED, OBJECTIVES, None)
+    if measured.open_ended:
+        above = promised is not None and promised >= measured.top
+        return estimate if above else Capacity(measured.top, estimate.unit, MEASURED, LEVELS, estimate.at)
+    return Capacity(measured.by_estimate, estimate.unit, MEASURED, OBJECTIVES, estimate.at)
 
 
 def _weaker(setting: Setting, wish: Wish, share: float) -> Weaker | None:

@@ -9,6 +9,16 @@ from loadgen.store.model import Condition
 from loadgen.store.open_cells import OpenCell
 
 
+def left_out(cells: Iterable[OpenCell]) -> tuple[str, ...]:
+    """A sentence for each cell that is left out because its client could not keep up."""
+    return tuple(
+        f"{cell.profile} on {cell.condition.workload} at {cell.rate_per_s:g}/s is left out: the client's loop was "
+        f"{1000 * cell.loop_lag_p99_s:.0f} ms late at p99; measure it again on a freer machine."
+        for cell in cells
+        if cell.loop_lag_p99_s > LAG_LIMIT_S
+    )
+
+
 def open_points(cells: Iterable[OpenCell]) -> dict[tuple[Condition, str], tuple[OpenPoint, ...]]:
     """(condition, profile) → its measured rates, ascending. Cells whose client could not keep up are left out."""
     found: dict[tuple[Condition, str], list[OpenPoint]] = {}

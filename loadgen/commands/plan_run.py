@@ -1,12 +1,12 @@
 """What `loadgen plan` does: read the run's requests, measure rates if asked, plan, write, show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.analysis.capacity import make_plan
 from loadgen.analysis.capacity_model import Demand, Hardware, LoadPoint, Plan, Slo
 from loadgen.analysis.capacity_offer import Wish
-from loadgen.analysis.capacity_open import open_points
+from loadgen.analysis.capacity_open import left_out, open_points
 from loadgen.analysis.capacity_samples import Span, load_points, span_of
 from loadgen.commands.conclude import find_findings, print_json
 from loadgen.errors import ExitCode, UsageError
@@ -46,7 +46,9 @@ def run_plan(name: str, runs: Path, request: PlanRequest, *, as_json: bool) -> E
 
             measure_rates(folder, points, wish, request.rates, request.seconds)
         findings = find_findings(folder)
-        plan = make_plan(findings, folder.manifest(), points, open_points(open_cells(folder.path)), wish)
+        opened = open_cells(folder.path)
+        plan = make_plan(findings, folder.manifest(), points, open_points(opened), wish)
+        plan = replace(plan, notes=(*plan.notes, *left_out(opened)))
         paths = write_plan(folder.path, plan)
     if as_json:
         print_json(plan_json(plan))

@@ -85,6 +85,28 @@ def test_measured_open_loop_rates_come_before_the_estimate() -> None:
     assert (found.fleet.servers, found.fleet.with_headroom, found.fleet.with_spares) == (5, 6, 7)
 
 
+def test_rates_that_only_confirm_the_estimate_do_not_replace_it() -> None:
+    def opened(rate: float, tpot_s: float) -> OpenPoint:
+        return OpenPoint(rate, rate, 100 * rate, 3.0, (RequestTimes(0.1, tpot_s, 0.1 + 100 * tpot_s),) * 400)
+
+    wish = Wish(SLOS, Demand(rate_per_s=20.0), Hardware())
+    plain = offer(CODE, Setting("baseline", "", points()), wish).capacity
+    assert plain is not None
+    assert plain.per_server is not None
+    low, high = 0.5 * plain.per_server, 2 * plain.per_server
+    cases = {(low, 0.01): plain, (high, 0.03): plain}
+    for (rate, tpot), expected in cases.items():
+        assert offer(CODE, Setting("baseline", "", points(), (opened(rate, tpot),)), wish).capacity == expected
+    # more than the estimate was measured, and it holds: so much is sure, and the levels end there
+    better = offer(CODE, Setting("baseline", "", points(), (opened(high, 0.01),)), wish).capacity
+    assert better is not None
+    assert (better.per_server, better.limited_by) == (high, "measured levels")
+    # half of the estimate was measured, and it does not hold: nothing is left to say
+    worse = offer(CODE, Setting("baseline", "", points(), (opened(low, 0.03),)), wish).capacity
+    assert worse is not None
+    assert worse.per_server is None
+
+
 def test_spares_stand_on_top_of_headroom_and_all_gpus_cost() -> None:
     fleet = fleet_of(20.0, 4.0, Hardware(2, 0.2, 1, gpu_hour=2.0, gpu_watts=500.0), None)
     assert (fleet.servers, fleet.with_headroom, fleet.with_spares, fleet.gpus) == (5, 6, 7, 14)
