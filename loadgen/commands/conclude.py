@@ -3,10 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+from loadgen.analysis.by_prompt import by_prompt, prompt_notes
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.model import BreakEvenStatus, Findings
 from loadgen.analysis.verify_attach import with_verification
 from loadgen.analysis.verify_model import Verification
+from loadgen.commands.prompt_times import prompt_times
 from loadgen.errors import ExitCode, UsageError
 from loadgen.report.write import write_reports
 from loadgen.store.codec import decode
@@ -23,7 +25,9 @@ def find_findings(folder: RunFolder) -> Findings:
     interrupted = bool(states) and states[-1] != "completed"
     findings = analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
     # An imported run says in its manifest what cannot be known from it.
-    findings = replace(findings, notes=(*findings.notes, *folder.manifest().settings.get("unknown", ())))
+    unknown = folder.manifest().settings.get("unknown", ())
+    prompts = prompt_notes(by_prompt(prompt_times(folder), folder.manifest().against))
+    findings = replace(findings, notes=(*findings.notes, *unknown, *prompts))
     verification = find_verification(folder)
     return with_verification(findings, verification) if verification else findings
 
