@@ -1,21 +1,26 @@
 """From a ladder of K to the verdict on real sockets, and what each command reads from the run then."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from typer.testing import CliRunner
 
+from loadgen.analysis.verify_model import Verdict
+from loadgen.cli import app
 from loadgen.commands.answer_run import AnswerRequest, answer
 from loadgen.commands.conclude import find_findings, find_verification
 from loadgen.commands.schedule_show import as_data, as_text, exit_code, find
-from loadgen.commands.sweep_setup import SweepRequest
+from loadgen.commands.sweep_setup import SweepRequest, make_experiment, make_manifest
+from loadgen.commands.verify_run import exit_code as verdict_code
 from loadgen.commands.verify_setup import VerifyRequest, prepare
 from loadgen.engines.choose import EngineRequest
-from loadgen.errors import ExitCode, UsageError
+from loadgen.errors import ExitCode, NoVerdictError, UsageError
 from loadgen.report.summary import json_schema
-from loadgen.store.folder import RunFolder, find_run
+from loadgen.store.folder import RunFolder, create_run, find_run
 
 ASKED = SweepRequest(
     workload="code-edit", levels="1", k="4", repeats=1, window_s=0.2, max_tokens=24, quick=True, schedule_costs=False
@@ -73,3 +78,31 @@ def test_an_answer_goes_from_the_ladder_to_the_verdict(
 def test_a_margin_is_a_share(margin: float, in_process: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--margin"):
         answer(AnswerRequest(ASKED, EngineRequest(name="simulator"), margin), tmp_path, as_json=True)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [(Verdict.HOLDS, 0), (Verdict.FAILS, 1), (Verdict.OPEN, 3)],
+)
+def test_a_verdict_is_an_exit_code(verdict: Verdict, code: int) -> None:
+    assert verdict_code(verdict) == code
+
+
+@pytest.mark.parametrize("command", ["schedule", "verify", "answer"])
+def test_each_help_ends_with_an_example(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"])
+    assert shown.exit_code == 0
+    assert f"Example: loadgen {command}" in " ".join(shown.output.split())
+
+
+def test_a_run_that_advises_nothing_cannot_be_verified(in_process: Any, tmp_path: Path) -> None:
+    folder = create_run("empty", tmp_path)
+    engine = EngineRequest(name="simulator")
+    experiment = make_experiment(ASKED, in_process)
+    manifest = make_manifest(folder.run_id, experiment, ASKED, in_process, "for a test")
+    folder.write_manifest(replace(manifest, settings=manifest.settings | {"engine": engine.stored()}))
+    with pytest.raises(NoVerdictError, match="advises nothing that could be verified yet"):
+        prepare(folder, VerifyRequest(), as_json=False)
+    assert not (folder.path / "verify").exists()
+    assert "no schedule yet" in as_text(find(folder, "throughput"))
+    assert exit_code([find(folder, "throughput")]) is ExitCode.NO_VERDICT
