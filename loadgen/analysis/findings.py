@@ -18,6 +18,7 @@ from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure, log_rat
 from loadgen.analysis.recommendation import Situation, recommend, schedules
 from loadgen.analysis.schedule_answer import ladder_answer
 from loadgen.analysis.shifts import common_shifts
+from loadgen.analysis.trend import LEARNERS, trend_note, trend_over_repeats
 from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
 NAMED = 3
@@ -65,7 +66,12 @@ def analyse(
             else answer(conditions, simulated=manifest.simulated, interrupted=interrupted)
         ),
         checks=run_checks(manifest, servers),
-        notes=(*_notes(pairings), *_acceptance_notes(conditions), *cost_notes(conditions)),
+        notes=(
+            *_notes(pairings),
+            *_acceptance_notes(conditions),
+            *cost_notes(conditions),
+            *_trend_notes(pairings, judged, manifest),
+        ),
         ladders=ladders,
     )
 
@@ -155,6 +161,23 @@ def _notes(pairings: Sequence[Pairing]) -> tuple[str, ...]:
             notes.append(
                 f"{where}: intervals are within one server start, for fewer than {MIN_N} sessions were measured"
             )
+    return tuple(notes)
+
+
+def _trend_notes(
+    pairings: Sequence[Pairing], judged: Mapping[int, Sequence[JudgedPair]], manifest: Manifest
+) -> tuple[str, ...]:
+    """Cold and warm apart, for methods that remember earlier responses."""
+    notes = []
+    for pairing in pairings:
+        if manifest.methods.get(pairing.profile) not in LEARNERS:
+            continue
+        valid = [one.pair for one in judged[id(pairing)] if one.valid]
+        trend = trend_over_repeats(
+            {level: [pair for pair in valid if pair.key.level == level] for level in pairing.levels()}
+        )
+        if trend is not None:
+            notes.append(f"{pairing.profile} on {pairing.condition.workload}: {trend_note(trend)}")
     return tuple(notes)
 
 
