@@ -1,4 +1,4 @@
-"""Does a profile that learns across requests get faster from repeat to repeat? Cold and warm apart (suffix decoding)."""
+"""Does a profile that learns across requests get faster from repeat to repeat? Cold and warm apart."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -62,12 +62,12 @@ def trend_note(trend: Trend) -> str:
     """One sentence."""
     if trend.p >= 0.05:
         return (
-            f"no trend over repeats seen (p = {trend.p:.2f}, {trend.pairs} pairs): first repeat {trend.cold:.2f}x, last "
-            f"{trend.warm:.2f}x"
+            f"no trend over repeats seen (p = {trend.p:.2f}, {trend.pairs} pairs): first repeat {trend.cold:.2f}x, "
+            f"last {trend.warm:.2f}x"
         )
     way = "faster" if trend.per_repeat > 0 else "slower"
     return (
         f"gets {way} from repeat to repeat, by {abs(math.expm1(trend.per_repeat)):.1%} each (p = {trend.p:.3f}, "
-        f"{trend.pairs} pairs): cold (first repeat) {trend.cold:.2f}x, warm (last) {trend.warm:.2f}x; the speed-ups above "
-        "are between the two"
+        f"{trend.pairs} pairs): cold (first repeat) {trend.cold:.2f}x, warm (last) {trend.warm:.2f}x; the speed-ups "
+        "above are between the two"
     )
