@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from loadgen.analysis.model import Estimate, LevelFinding
+from loadgen.analysis.moderation import Spread, moderated
 from loadgen.analysis.ratios import MIN_N, mean_and_sd, t_quantile
 from loadgen.analysis.schedule_edges import TIE, Ranges, Rung, ranges
 from loadgen.profiles.model import BatchSchedule
@@ -68,10 +69,25 @@ def rungs(levels: Sequence[LevelFinding], objective: str = "throughput") -> tupl
     found = []
     for level in levels:
         value = level.tpot_speedup if objective == "tpot" else level.speedup
-        if not level.valid or value is None:
-            continue
-        found.append(Rung(level.concurrency, math.log(value.value), standard_error(value), level.batch, value.n))
-    return tuple(found)
+        if level.valid and value is not None:
+            found.append(Rung(level.concurrency, math.log(value.value), standard_error(value), level.batch, value.n))
+    return _moderated(found)
+
+
+def _moderated(found: Sequence[Rung]) -> tuple[Rung, ...]:
+    """Three repeats give a standard error that is often far too small: a tie would then look like a choice."""
+    known = [
+        Spread(rung.concurrency, rung.n * rung.standard_error**2, rung.n - 1)
+        for rung in found
+        if rung.standard_error is not None
+    ]
+    drawn = {spread.level: spread.variance for spread in moderated(known)}
+    return tuple(
+        replace(rung, moderated_error=math.sqrt(drawn[rung.concurrency] / rung.n))
+        if rung.standard_error is not None
+        else rung
+        for rung in found
+    )
 
 
 def standard_error(value: Estimate) -> float | None:
@@ -139,9 +155,14 @@ def _curve(found: Sequence[Rung], levels: Sequence[int]) -> dict[int, Rung]:
 
 def noise(one: Rung, other: Rung) -> float:
     """How far two ln speed-ups may differ and still be a tie."""
-    if one.standard_error is None or other.standard_error is None:
+    ours, theirs = _error(one), _error(other)
+    if ours is None or theirs is None:
         return TIE_WITHOUT_SPREAD
-    return max(TIE, STANDARD_ERRORS * math.hypot(one.standard_error, other.standard_error))
+    return max(TIE, STANDARD_ERRORS * math.hypot(ours, theirs))
+
+
+def _error(rung: Rung) -> float | None:
+    return rung.standard_error if rung.moderated_error is None else rung.moderated_error
 
 
 def _pick(by_k: Mapping[int, Rung]) -> int:

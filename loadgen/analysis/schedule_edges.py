@@ -25,6 +25,8 @@ class Rung:
     standard_error: float | None
     batch: float | None
     n: int = 3
+    moderated_error: float | None = None
+    """The standard error drawn towards the other levels' (docs/method.md, part 3); None: as `standard_error`."""
 
 
 Curves = Mapping[int, Mapping[int, Rung]]
