@@ -125,12 +125,16 @@ def condition_words(condition: Condition) -> str:
 
 
 def crossing_words(crossing: Crossing, *, indicative: bool = False) -> str:
-    """`12 (95 % CI 10 to 15)`, to one decimal; without `95 % CI` where the interval cannot be trusted as that."""
+    """`12 (95 % CI 10 to 15)`, to one decimal; `12 (bracket 8 to 15)` without a curve; the numbers alone where
+    the interval cannot be trusted.
+    """
     centre, low, high = (
         MISSING if finite(value) is None else f"{value:.1f}".removesuffix(".0")
         for value in (crossing.concurrency, *crossing.ci95)
     )
-    return f"{centre} ({low} to {high})" if indicative else f"{centre} (95 % CI {low} to {high})"
+    if indicative:
+        return f"{centre} ({low} to {high})"
+    return f"{centre} ({'95 % CI' if crossing.kind == 'curve' else 'bracket'} {low} to {high})"
 
 
 def sentence(text: str) -> str:
@@ -140,7 +144,9 @@ def sentence(text: str) -> str:
 
 
 def compact(value: object) -> str:
-    """A schedule as `[[1,8,4],[9,12,2]]`, so that it can be pasted; any other value as its text."""
+    """A schedule as `[[1,8,4],[9,12,2]]`, so that it can be pasted; a mapping as `edges [[1,12,4]]`; any other value as its text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {compact(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(compact(item) for item in value) + "]"
     return str(value)

@@ -17,6 +17,7 @@ from loadgen.report.markdown import render_markdown
 from loadgen.report.schedule_sections import is_rung, sections, verified_words
 from loadgen.report.summary import dumps, json_schema, summary
 from loadgen.report.terminal import print_findings
+from loadgen.report.words import compact
 from loadgen.store.model import Manifest
 
 ARMS = {
@@ -113,3 +114,8 @@ def test_every_report_says_how_far_the_advice_was_tested(
     for page in (capture.get(), render_markdown(found, manifest), render_html(found, manifest)):
         assert f"re-measured: {words}" in page
     assert verified_words(replace(laddered, verification=None)) == "not re-measured yet"
+
+
+def test_two_pools_are_written_for_a_person() -> None:
+    value = {"num_speculative_tokens": 4, "edges": [[1, 12, 4], [13, 256, 0]]}
+    assert compact(value) == "num_speculative_tokens 4, edges [[1,12,4],[13,256,0]]"
