@@ -10,10 +10,11 @@ from markupsafe import Markup
 
 from loadgen.analysis.model import Findings
 from loadgen.report import view
+from loadgen.report.axes_sections import all_sections
 from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, STEP_TIME
 from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
-from loadgen.report.schedule_sections import sections, verified_words
+from loadgen.report.schedule_sections import verified_words
 from loadgen.report.summary import dumps
 from loadgen.report.words import clean, compact, headline_caveat, level_state, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
@@ -54,7 +55,7 @@ def render_html(
             levels=view.glance_levels(findings),
             glance=view.glance(findings),
             advice=advice,
-            sections=sections(findings),
+            sections=all_sections(findings),
             verified=verified_words(findings),
             advice_value=compact(advice.value) if advice else "",
             conditions=conditions,

@@ -6,8 +6,9 @@ from types import MappingProxyType
 
 from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
 from loadgen.report import view
+from loadgen.report.axes_sections import all_sections
 from loadgen.report.columns import CHECKS, COLUMNS
-from loadgen.report.schedule_sections import Section, sections, verified_words
+from loadgen.report.schedule_sections import Section, verified_words
 from loadgen.report.words import clean, compact, condition_words, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
@@ -46,7 +47,7 @@ def render_markdown(
 ) -> str:
     """The whole report as Markdown text; `pictures` maps a condition's index to the file of its speed-up chart."""
     parts: list[str] = [*_answer(findings)]
-    for section in sections(findings):
+    for section in all_sections(findings):
         parts += list(_section(section))
     parts += list(_glance(findings))
     for index, condition in enumerate(findings.conditions):

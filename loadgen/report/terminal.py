@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from loadgen.analysis.model import Check, ConditionFinding, Findings, ProfileFinding
+from loadgen.report.axes_sections import all_sections
 from loadgen.report.columns import CHECK_MARK, CHECKS, COLUMNS, Column, pays
-from loadgen.report.schedule_sections import is_rung, sections, verified_words
+from loadgen.report.schedule_sections import is_rung, verified_words
 from loadgen.report.schedule_terminal import section_parts
 from loadgen.report.words import (
     MEASURE_WORDS,
@@ -79,7 +80,7 @@ def render(findings: Findings, manifest: Manifest, report_path: Path | None) -> 
         parts += list(_condition(condition, findings, manifest))
     if not findings.conditions:
         parts.append(Text("No condition was measured."))
-    for section in sections(findings)[::-1]:
+    for section in all_sections(findings)[::-1]:
         parts += list(section_parts(section))
     parts += [Text(""), _answer(findings)]
     parts += list(_advice(findings))
