@@ -144,7 +144,7 @@ def sentence(text: str) -> str:
 
 
 def compact(value: object) -> str:
-    """A schedule as `[[1,8,4],[9,12,2]]`, so that it can be pasted; a mapping as `edges [[1,12,4]]`; any other value as its text."""
+    """A schedule as `[[1,8,4],[9,12,2]]`, so that it can be pasted; a mapping as `edges [[1,12,4]]`; else the text."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {compact(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
