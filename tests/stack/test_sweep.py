@@ -128,6 +128,7 @@ def test_with_the_docker_socket_the_service_s_container_sweeps_too(stack: Any) -
     inside = ["--rm", "--env", f"COMPOSE_FILE={environment.pop('COMPOSE_FILE')}", "loadgen"]
     sweep = ["sweep", "--engine", "docker", "--runs", str(stack.runs), "--workload", "code-edit", "--levels", "1"]
     sweep += ["--repeats", "1", "--window", "0.4"]
+    before = set(stack.runs.iterdir())
 
     done = subprocess.run(
         [engine.compose, *files, "run", *inside, *sweep],
@@ -140,7 +141,7 @@ def test_with_the_docker_socket_the_service_s_container_sweeps_too(stack: Any) -
     )
 
     assert done.returncode in (0, 3), done.stdout + done.stderr
-    (run,) = (path for path in stack.runs.iterdir() if (path / "cells.jsonl").is_file())
+    (run,) = set(stack.runs.iterdir()) - before
     assert len((run / "cells.jsonl").read_text(encoding="utf-8").splitlines()) == 2
     assert engine.left() == []
 
