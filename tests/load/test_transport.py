@@ -395,22 +395,3 @@ async def test_bytes_after_the_response_spoil_the_connection_but_not_the_respons
         records = [(await one(client, target))[0] for _ in range(2)]
     assert [(r.outcome, r.output_tokens) for r in records] == [(Outcome.OK, 2)] * 2
     assert server.connections == 2
-
-
-async def test_any_other_transport_can_be_put_in(chunks: Any) -> None:
-    async def slow() -> Any:
-        for block in chunks.reply(3):
-            await asyncio.sleep(0.01)
-            yield block
-
-    def answer(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=slow())
-
-    target = Target("http://server.invalid", "m")
-    async with make_client(target, lambda: httpx2.MockTransport(answer)) as client:
-        record, arrivals = await one(client, target)
-        assert (record.outcome, record.output_tokens) == (Outcome.OK, 3)
-        assert arrivals.coarse
-        late = Target("http://server.invalid", "m", timeouts=Timeouts(total_s=0.02))
-        record, _ = await one(client, late)
-        assert record.outcome is Outcome.TIMEOUT
