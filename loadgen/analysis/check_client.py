@@ -24,13 +24,15 @@ ESTIMATED_SHARE = 0.05
 def client_bound(cell: CellResult, _context: CellContext) -> Check | None:
     """The load generator itself was the bottleneck."""
     limit = max(LAG_LIMIT_S, LAG_SHARE_OF_GAP * (cell.chunk_gap_s.p50 or 0.0))
-    lag, cpu = cell.client.loop_lag_p99_s, cell.client.cpu_share
-    if lag <= limit and cpu <= CPU_LIMIT:
+    lag, cpu, processes = cell.client.loop_lag_p99_s, cell.client.cpu_share, cell.client.processes
+    most = CPU_LIMIT * processes
+    if lag <= limit and cpu <= most:
         return None
     few = cell.window_s / LAG_PERIOD_S < FEW_SAMPLES
-    make = warn if cpu <= CPU_LIMIT and few and lag <= PAUSE_SHARE * cell.window_s else void
-    cause = f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of a core"
-    return make("client-bound", cause, "free the client's machine, or use --workers 2 or a second machine")
+    make = warn if cpu <= most and few and lag <= PAUSE_SHARE * cell.window_s else void
+    cause = f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of {most:.1f} cores"
+    cure = f"free the client's machine, or spread the load with --workers {2 * processes} or over a second machine"
+    return make("client-bound", cause, cure)
 
 
 def reached_concurrency(cell: CellResult, _context: CellContext) -> Check | None:
