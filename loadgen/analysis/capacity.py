@@ -59,7 +59,8 @@ def make_plan(findings: Findings, manifest: Manifest, points: Points, opened: Op
 def _settings(
     condition: Condition, findings: Findings, manifest: Manifest, points: Points, opened: OpenPoints
 ) -> list[Setting]:
-    names = [n for n in manifest.profiles if (condition, n) in points and not n.startswith("cost-probe")]
+    # Profiles for attribution (baseline-sync, the cost probe) explain; nobody would run them.
+    names = [n for n in manifest.profiles if (condition, n) in points and _is_choice(n, manifest)]
     found = []
     for name in names:
         k = manifest.num_speculative_tokens.get(name)
@@ -74,6 +75,12 @@ def _settings(
         )
     schedule = _schedule(condition, findings, manifest, points)
     return [*found, schedule] if schedule else found
+
+
+def _is_choice(name: str, manifest: Manifest) -> bool:
+    if name == manifest.against:
+        return True
+    return manifest.methods.get(name, "none") != "none" and not name.startswith("cost-probe")
 
 
 def _schedule(condition: Condition, findings: Findings, manifest: Manifest, points: Points) -> Setting | None:

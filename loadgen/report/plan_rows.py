@@ -110,8 +110,8 @@ def _weaker_words(offer: Offer) -> str:
 
 
 MEANINGS = (
-    "in flight: the highest level in a closed loop such that it and all lower ones keep the objectives; + where no "
-    "higher level was measured, unsure where the interval does not say so yet",
+    "in flight: the highest closed-loop level such that it and all lower ones keep the objectives",
+    "+: no higher level was measured; unsure: the interval does not say so yet",
     "servers: for the demand alone / with headroom / with spares",
 )
 

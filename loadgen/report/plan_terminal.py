@@ -29,7 +29,7 @@ def _parts(plan: Plan) -> Iterator[RenderableType]:
         yield Text("")
         yield Text(group.title, style="bold")
         yield _table(plan_rows.offer_table(plan, group.offers))
-    for meaning in plan_rows.MEANINGS[: 1 if plan.demand is None else 2]:
+    for meaning in plan_rows.MEANINGS[: 2 if plan.demand is None else 3]:
         yield Text(meaning, style="dim")
     yield Text("")
     for where, setting, reason in plan_rows.advice_lines(plan):

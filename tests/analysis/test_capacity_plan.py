@@ -206,6 +206,14 @@ def test_a_plan_names_each_setting_and_the_schedule(run_of: RunFactory, manifest
     assert any("estimates" in note for note in plan.notes)
 
 
+def test_profiles_for_attribution_are_no_choice(run_of: RunFactory, manifest: ManifestFactory) -> None:
+    cells = [*run_of(RATIOS), *run_of(dict.fromkeys(RATIOS, 1.3), profile="baseline-sync")]
+    methods = {"baseline": "none", "ngram": "ngram", "baseline-sync": "none"}
+    made = manifest(profiles=("baseline", "ngram", "baseline-sync"), methods=methods)
+    plan = plan_of(cells, made, Wish((Slo("tpot", 0.5, 0.02),), Demand(rate_per_s=50.0), Hardware()))
+    assert "baseline-sync" not in {one.setting for one in plan.offers}
+
+
 def test_void_cells_are_left_out(run_of: RunFactory, manifest: ManifestFactory) -> None:
     cells = [replace(c, outcomes={"ok": 1, "timeout": 9}) if c.key.level == 8 else c for c in run_of(RATIOS)]
     points = load_points(manifest(), cells, spans_of(cells))
