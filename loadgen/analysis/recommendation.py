@@ -113,15 +113,24 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
     able = ability(best.method, situation.version, situation.data_parallel)
     choice = feasible(schedule, able)
     tried = schedule.ranges if len(schedule.ranges) > 1 else schedule.pools
+    static_k = schedule.static_k or max(arm.k for arm in best.arms.values() if not arm.constant_schedule)
+    end = schedule.in_flight[-1][1]
+    claimed = {
+        Choice.SCHEDULE: schedule.in_flight,
+        Choice.TWO_POOLS: schedule.pools_in_flight,
+        Choice.STATIC: ((1, end, static_k),),
+        Choice.NONE: ((1, end, 0),),
+    }[choice]
     return Advice(
         recommendation=recommendation,
         choice=choice,
         profile=best.of,
         condition=best.condition,
-        static_k=schedule.static_k or max(arm.k for arm in best.arms.values() if not arm.constant_schedule),
+        static_k=static_k,
         ranges=tried,
-        in_flight=schedule.pools_in_flight if choice is Choice.TWO_POOLS else schedule.in_flight,
-        edges=edges_of(schedule.pools_in_flight if choice is Choice.TWO_POOLS else schedule.in_flight),
+        in_flight=claimed,
+        # A schedule that is not claimed is measured too, and at its edges.
+        edges=edges_of(claimed) or edges_of(schedule.in_flight),
         can_schedule=able.setting == SCHEDULE and len(tried) > 1,
     )
 

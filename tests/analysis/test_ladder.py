@@ -77,6 +77,8 @@ def test_costs_that_eat_the_gain_turn_the_advice(cell: Any, manifest: Any) -> No
     assert findings.ladders[0].costs_measured
     assert advice.choice is Choice.STATIC
     assert advice.static_k == 2
+    assert advice.in_flight == ((1, 256, 2),)
+    assert advice.can_schedule
 
 
 def test_tpot_may_want_another_schedule(cell: Any, manifest: Any) -> None:
