@@ -30,7 +30,9 @@ def client_bound(cell: CellResult, _context: CellContext) -> Check | None:
         return None
     few = cell.window_s / LAG_PERIOD_S < FEW_SAMPLES
     make = warn if cpu <= most and few and lag <= PAUSE_SHARE * cell.window_s else void
-    cause = f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of {most:.1f} cores"
+    cause = (
+        f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of {most:.1f} cores"
+    )
     cure = f"free the client's machine, or spread the load with --workers {2 * processes} or over a second machine"
     return make("client-bound", cause, cure)
 

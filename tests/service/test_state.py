@@ -39,7 +39,10 @@ def test_a_torn_or_foreign_event_hides_none_before_it(make_run: MakeRun) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "process x", f"process {os.getpid()}", "process 1", "somebody", "process 99999999"]
+    "text",
+    ["", "process x", f"process {os.getpid()}", "process 1", "somebody", "process 99999999"],
+    # A name of its own: test workers must agree on names, and each has another process id.
+    ids=["empty", "no number", "this process", "init", "no process", "too large"],
 )
 def test_a_lock_without_a_living_sweep_is_no_sweep(tmp_path: Path, text: str) -> None:
     # This very process lives, but it is no `loadgen sweep`.
