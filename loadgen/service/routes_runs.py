@@ -56,11 +56,15 @@ def get_run(run: str, shared: SharedParts) -> RunRow:
 
 @router.get(
     "/runs/{run}/summary",
-    responses={**refusals(404), 200: {"content": {"application/json": {}}, "description": "summary.json"}},
+    responses={**refusals(404, 409), 200: {"content": {"application/json": {}}, "description": "summary.json"}},
 )
 def get_summary(run: str, shared: SharedParts) -> Response:
-    """The run's summary.json (its JSON Schema is published with loadgen); 404 before it is written."""
-    content, media = shared.runs.page(run, "summary.json")
+    """The run's summary.json (its JSON Schema is published with loadgen); 409 before it is written."""
+    shared.runs.folder(run)
+    try:
+        content, media = shared.runs.page(run, "summary.json")
+    except Refusal:
+        raise Refusal(409, "This run has no summary yet; its sweep writes it when it ends.") from None
     return Response(content, media_type=media)
 
 

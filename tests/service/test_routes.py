@@ -131,6 +131,14 @@ def test_unknown_runs_are_404(serve: Serve, path: str) -> None:
     assert set(answer.json()) == {"error"}
 
 
+def test_a_run_without_an_answer_yet_says_so(serve: Serve, make_run: MakeRun) -> None:
+    run = make_run(("started",))
+    client = serve()
+    assert "no summary yet" in client.get(f"/api/runs/{run.run_id}/summary").json()["error"]
+    (run.path / "summary.json").write_text('{"answer": "It pays."}', encoding="utf-8")
+    assert client.get(f"/api/runs/{run.run_id}/summary").json() == {"answer": "It pays."}
+
+
 def test_refusals_are_one_sentence(serve: Serve) -> None:
     client = serve()
     wrong = client.post("/api/runs", json={"levels": [1, 0]})
