@@ -53,8 +53,11 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.base
 .PHONY: setup
 setup: $(VENV)/.base ## make .venv with the locked packages
 
+# The docker engine needs Compose and the SDK; `auto` takes it where there is a GPU.
+NEEDS_STACK = $(if $(filter docker,$(ENGINE))$(and $(shell command -v docker),$(shell command -v nvidia-smi)),$(VENV)/.stack)
+
 .PHONY: sweep
-sweep: $(VENV)/.base ## measure where a profile stops paying off: make sweep PROFILE=ngram
+sweep: $(VENV)/.base $(NEEDS_STACK) ## measure where a profile stops paying off: make sweep PROFILE=ngram
 	@$(BIN)/loadgen sweep $(SWEEP_FLAGS)
 
 .PHONY: answer
@@ -159,6 +162,30 @@ locust-up: $(VENV)/.locust ## sweep through Locust, with its web interface: make
 .PHONY: test-locust
 test-locust: $(VENV)/.dev $(VENV)/.locust ## the tests that run Locust
 	@$(BIN)/python -m pytest -q -m locust tests $(ARGS)
+
+# The stack in containers: ENGINE=simulator puts the simulator in vLLM's place.
+STACK_ENV = COMPOSE_PROFILES=$(if $(filter simulator,$(ENGINE)),sim,gpu) $(foreach v,PROFILE MODEL HARDWARE,$(if $($(v)),$(v)='$($(v))'))
+
+$(VENV)/.stack: requirements-stack.lock $(VENV)/.base
+	@echo "Installing Compose and the Docker SDK (once) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-stack.lock
+	@touch $@
+
+.PHONY: image
+image: ## build the loadgen image
+	@docker build --target loadgen -t loadgen:local .
+
+.PHONY: up
+up: $(VENV)/.stack image ## bring up vLLM, Prometheus, Grafana and the service (ENGINE=simulator: no GPU)
+	@$(STACK_ENV) $(BIN)/python tools/stack_up.py $(ARGS)
+
+.PHONY: down
+down: $(VENV)/.stack ## take the stack down; nothing of it is left
+	@$(BIN)/python tools/stack_down.py
+
+.PHONY: test-stack
+test-stack: $(VENV)/.dev $(VENV)/.stack ## the tests on a Docker engine of their own (root; docker.io, debootstrap)
+	@$(BIN)/python -m pytest -q -m stack tests $(ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.base ## measure our client beside its peers: docs/performance.md

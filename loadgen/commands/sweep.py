@@ -11,7 +11,10 @@ from loadgen.store.folder import RUNS
 def command(
     profile: Annotated[str, typer.Option(help="Profiles to measure, comma-separated.")] = "ngram",
     against: Annotated[str, typer.Option(help="The profile to compare with.")] = "baseline",
-    engine: Annotated[str, typer.Option(help="auto, simulator, process or url.")] = "auto",
+    engine: Annotated[str, typer.Option(help="auto, docker, process, simulator or url.")] = "auto",
+    side_by_side: Annotated[
+        bool, typer.Option("--side-by-side", help="Docker: both servers at once, a GPU each.")
+    ] = False,
     url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram=URL.")] = None,
     model: Annotated[str | None, typer.Option(help="Target model: a name or a folder.")] = None,
     hardware: Annotated[str | None, typer.Option(help="The simulator's hardware preset.")] = None,
@@ -90,7 +93,15 @@ def command(
         ignore_eos=ignore_eos,
         workers=workers,
     )
-    wanted = EngineRequest(name=engine, url=url, model=model, hardware=hardware, vllm_command=vllm_command, seed=seed)
+    wanted = EngineRequest(
+        name=engine,
+        url=url,
+        model=model,
+        hardware=hardware,
+        vllm_command=vllm_command,
+        seed=seed,
+        side_by_side=side_by_side,
+    )
     if resume is not None:
         raise typer.Exit(resume_sweep(resume, runs, as_json=as_json))
     raise typer.Exit(sweep(request, wanted, runs, as_json=as_json))
