@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from loadgen.profiles.versions import (
     FIELD_SINCE,
     OLDEST_KNOWN,
+    RUNNER_V1_UP_TO,
     RUNNER_V2_BY_DEFAULT,
     SCHEDULE_HEEDED_BY_RUNNER_V2,
     SCHEDULE_KILLS_ENGINE,
@@ -45,7 +46,7 @@ def ability(method: str, version: str | None, data_parallel: int | None = None) 
             "with this threshold.",
         )
     caveats = ["Static servers do not show what a schedule costs: run `loadgen verify` before relying on it."]
-    if method in RUNNER_V1_METHODS:
+    if _on_runner_v1(method, parsed):
         caveats.append(f"{method} runs on model runner V1, which then forces PIECEWISE CUDA graphs.")
     elif parsed and parsed < RUNNER_V2_BY_DEFAULT:
         caveats.append(f"{here} forces PIECEWISE CUDA graphs for it.")
@@ -66,9 +67,21 @@ def _obstacle(method: str, version: Version | None, here: str, data_parallel: in
         return f"a schedule with {method} ends the engine"
     if data_parallel > 1:
         return "vLLM drops the schedule when data-parallel-size is above 1"
-    if version and method not in RUNNER_V1_METHODS and RUNNER_V2_BY_DEFAULT <= version < SCHEDULE_HEEDED_BY_RUNNER_V2:
+    if (
+        version
+        and not _on_runner_v1(method, version)
+        and RUNNER_V2_BY_DEFAULT <= version < SCHEDULE_HEEDED_BY_RUNNER_V2
+    ):
         return (
             f"{here} ignores a schedule on model runner V2, and VLLM_USE_V2_MODEL_RUNNER=0 forces PIECEWISE graphs "
             "(on an H200 they cost more than the schedule saved)"
         )
     return None
+
+
+def _on_runner_v1(method: str, version: Version | None) -> bool:
+    """True if vLLM puts the method on model runner V1 by itself."""
+    last = RUNNER_V1_UP_TO.get(method)
+    return method in RUNNER_V1_METHODS or (
+        version is not None and last is not None and RUNNER_V2_BY_DEFAULT <= version <= last
+    )

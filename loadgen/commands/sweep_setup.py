@@ -159,6 +159,7 @@ def start_requests(experiment: Experiment, request: SweepRequest, folder: RunFol
             extra_args=request.server_args,
             environment=environment,
             start_timeout_s=request.start_timeout_s,
+            together=experiment.plan.order == "together",
         )
     return requests
 
@@ -282,6 +283,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _hardware(request: SweepRequest, engine: Engine) -> dict[str, object]:
+    from loadgen.simulator.hardware import DEFAULT_HARDWARE
+
     facts: dict[str, object] = {
         "cpus": os.cpu_count(),
         "machine": platform.machine(),
@@ -289,5 +292,5 @@ def _hardware(request: SweepRequest, engine: Engine) -> dict[str, object]:
         "python": platform.python_version(),
     }
     if engine.simulated:
-        facts["preset"] = getattr(engine, "hardware", request.hardware)
+        facts["preset"] = request.hardware or DEFAULT_HARDWARE
     return facts

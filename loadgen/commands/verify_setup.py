@@ -17,6 +17,7 @@ from loadgen.commands import options
 from loadgen.commands.conclude import VERIFY
 from loadgen.commands.sweep_measure import Job
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, make_manifest
+from loadgen.commands.workload_options import chosen_workload
 from loadgen.engines.base import Engine
 from loadgen.engines.choose import EngineRequest, choose_engine
 from loadgen.errors import NoVerdictError, UsageError
@@ -27,7 +28,6 @@ from loadgen.store.codec import builtins, convert
 from loadgen.store.folder import RunFolder
 from loadgen.store.model import CellResult, Condition, Manifest
 from loadgen.sweep.plan import SweepPlan
-from loadgen.workloads.registry import get_workload
 
 SEED_STEP = 1_000_003
 """Far from any seed that a person would choose for a run."""
@@ -77,7 +77,7 @@ def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepar
     claim = make_claim(advice, arms)
     attempt = _make_room(folder)
     plan = _plan(manifest, asked, claim, tuple(p.name for p in profiles), engine, attempt)
-    workload = get_workload(claim.condition.workload)
+    workload = chosen_workload(claim.condition.workload, request.input_lengths, request.output_lengths)
     experiment = Experiment(plan, profiles, {workload.name: workload}, ())
     own = RunFolder(folder.path / VERIFY)
     own.path.mkdir()
@@ -147,7 +147,9 @@ def _plan(
     shape = plan.shape
     if asked.window_s is not None:
         shape = replace(shape, window_s=asked.window_s, max_window_s=max(shape.max_window_s, 4 * asked.window_s))
-    order = "together" if engine.can_run_together else ("alternate" if sessions > 1 else "blocks")
+    # The same servers fitted beside each other before, if they were up together by the user's will.
+    together = engine.can_run_together or (plan.order == "together" and not asked.engine and not asked.url)
+    order = "together" if together else ("alternate" if sessions > 1 else "blocks")
     return replace(
         plan,
         profiles=profiles,

@@ -21,6 +21,8 @@ class StartRequest:
     extra_args: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     start_timeout_s: float = 600.0
+    together: bool = False
+    """Other servers of the same run are up meanwhile."""
 
 
 @dataclass(frozen=True)

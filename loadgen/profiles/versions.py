@@ -41,6 +41,8 @@ ASYNC_OFF_UP_TO: dict[str, Version] = {"draft_model": (0, 26, 0)}
 
 DISABLE_BY_BATCH_SIZE_REMOVED: Version = (0, 17, 0)  # PR 35060; never read by V1 before (issue 25112)
 RUNNER_V2_BY_DEFAULT: Version = (0, 25, 0)
+RUNNER_V1_UP_TO: dict[str, Version] = {"draft_model": (0, 26, 0)}
+"""Last release that was seen to put a method on model runner V1 by itself (an H200 with 0.26): V1 heeds a schedule."""
 SCHEDULE_HEEDED_BY_RUNNER_V2: Version = (0, 32, 0)  # issue 51510
 CPU_SPECULATION_SINCE: Version = (0, 20, 0)
 CPU_EAGLE_SINCE: Version = (0, 22, 0)  # PR 42468

@@ -4,6 +4,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -202,3 +203,53 @@ async def test_what_this_version_does_is_said_at_the_start(
     assert launch.command[:3] == ("vllm", "serve", "org/m")
     assert [warning for warning in launch.warnings if "async scheduling off for draft_model" in warning]
     assert not [warning for warning in launch.warnings if "own/draft" in warning]  # said before any server starts
+
+
+async def test_servers_that_are_up_together_each_need_a_share_and_a_cache(
+    command: str, request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[EngineEvent]
+) -> None:
+    executable(tmp_path / "smi" / "nvidia-smi", SMI.format(folder=tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'smi'}:/usr/bin:/bin")
+    monkeypatch.setenv("VLLM_CACHE_ROOT", str(tmp_path / "cache"))
+    used = tmp_path / "used"
+    used.write_text("100", encoding="utf-8")
+    engine = ProcessEngine(vllm_command=command, model="m", graces=GRACES, release_timeout_s=0.0)
+
+    with pytest.raises(UsageError, match="give each a share, --server-arg=--kv-cache-memory-bytes"):
+        await engine.start(replace(request_for(), together=True), events.append)
+
+    share = ("--kv-cache-memory-bytes=1000", "--own")
+    first = await engine.start(replace(request_for(*share, name="baseline"), together=True), events.append)
+    used.write_text("36000", encoding="utf-8")
+    second = await engine.start(replace(request_for(*share, name="ngram", text=NGRAM), together=True), events.append)
+    await engine.stop(first, events.append)
+
+    assert first.url != second.url
+    assert not [event for event in events if "GPU 0 holds" in event.detail], "the other server holds it by intent"
+    caches = [
+        (await engine.prepare(replace(request_for(*share, name=name), together=together), 1)).environment
+        for name, together in (("baseline", True), ("ngram", True), ("ngram", False))
+    ]
+    assert [one["VLLM_CACHE_ROOT"].removeprefix(str(tmp_path)) for one in caches] == [
+        "/cache/loadgen/baseline",
+        "/cache/loadgen/ngram",
+        "/cache",
+    ]
+
+    await engine.stop(second, events.append)
+    assert any("GPU 0 holds 36000 MiB" in event.detail for event in events)
+
+
+async def test_a_share_may_stand_in_the_profile(
+    command: str, request_for: RequestFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executable(tmp_path / "smi" / "nvidia-smi", SMI.format(folder=tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'smi'}:/usr/bin:/bin")
+    monkeypatch.delenv("VLLM_CACHE_ROOT", raising=False)
+    (tmp_path / "used").write_text("100", encoding="utf-8")
+    engine = ProcessEngine(vllm_command=command, model="m", graces=GRACES)
+
+    launch = await engine.prepare(replace(request_for(text="kv-cache-memory-bytes: 1000"), together=True), 1)
+    await engine.close()
+
+    assert launch.environment["VLLM_CACHE_ROOT"].endswith("/.cache/vllm/loadgen/baseline")
