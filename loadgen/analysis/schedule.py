@@ -275,4 +275,6 @@ def span(first: int, last: int, of: BatchSchedule) -> str:
     """`up to 64`, `from 65 on`, or `from 9 to 64`, by where the range stands among the others."""
     if first == of[0][0]:
         return f"up to {last}" if len(of) > 1 else "at every tested load"
-    return f"from {first} on" if last == of[-1][1] else f"from {first} to {last}"
+    if last == of[-1][1]:
+        return f"from {first} on"
+    return f"from {first} to {last}" if last > first else f"at {first}"
