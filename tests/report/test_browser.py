@@ -1,11 +1,9 @@
 """The report in a real browser: it draws, asks for nothing, runs nothing from outside, fits a phone."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from loadgen.analysis.model import Findings
 from loadgen.report.detail import Detail
@@ -14,32 +12,12 @@ from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 pytestmark = pytest.mark.browser
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 DRAWN = "document.querySelectorAll('.chart .main-svg').length > 0"
 SCROLL_TO_NEXT = """(() => {
   const next = [...document.querySelectorAll('.chart')].find(c => !c.querySelector('.main-svg'));
   if (next) next.scrollIntoView();
   return !next;
 })()"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("no Chromium here; `apt-get install chromium`")
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield started
-        started.close()
 
 
 def opened(browser: Browser, folder: Path, text: str, width: int, faults: list[str]) -> Page:

@@ -1,12 +1,10 @@
 """The plan's page in a real browser: it draws, asks for nothing, fits a phone."""
 
-import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 from typer.testing import CliRunner
 
 from loadgen.cli import app
@@ -27,17 +25,6 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = CliRunner().invoke(app, ["plan", str(path), "--slo", "ttft_p90=500ms", "--rate", "2/s"])
     assert done.exit_code == 0, done.output
     return path / "plan.html"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("no Chromium here; `apt-get install chromium`")
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @pytest.mark.parametrize("width", [375, 1280])
