@@ -74,7 +74,9 @@ class RunsCollector(Collector):
                 yield from _live(newest)
 
     def _refresh(self) -> list[_Seen]:
-        names = sorted(path.parent.name for path in self._runs.glob("*/manifest.json"))[-NEWEST_RUNS:]
+        # A link could lead out of the runs folder, and the service shows these figures over HTTP.
+        folders = (path.parent for path in self._runs.glob("*/manifest.json") if not path.parent.is_symlink())
+        names = sorted(folder.name for folder in folders)[-NEWEST_RUNS:]
         self._seen = {name: self._seen.get(name) or made for name in names if (made := self._open(name)) is not None}
         for name, run in self._seen.items():
             _read(run, self._pool, is_newest=name == names[-1])
