@@ -141,12 +141,26 @@ def test_the_setting_fits_version_and_method(
 H200_K3 = {1: 1.63, 2: 1.52, 4: 1.51, 8: 1.47, 16: 1.35, 32: 1.35, 64: 1.10, 128: 0.63}
 
 
-def test_h200_a_turn_at_the_graph_capture_limit_may_be_an_artefact(run_of: Any, manifest: Any) -> None:
+EDGES = [[1, 72, 3], [73, 256, 0]]
+
+
+@pytest.mark.parametrize(
+    ("version", "setting", "value", "caveat"),
+    [
+        # A draft model is on runner V1 there, which heeds a schedule and pays for it with PIECEWISE graphs.
+        ("0.26.0", "num_speculative_tokens_per_batch_size", EDGES, "forces PIECEWISE CUDA graphs"),
+        ("0.28.0", "two_pools", {"edges": EDGES}, "ignores a schedule on model runner V2"),
+    ],
+)
+def test_h200_a_turn_at_the_graph_capture_limit_may_be_an_artefact(
+    run_of: Any, manifest: Any, version: str, setting: str, value: object, caveat: str
+) -> None:
     plan = manifest(methods={"baseline": "none", "ngram": "draft_model"}, num_speculative_tokens={"ngram": 3})
-    servers = [server("baseline", "0.26.0"), server("ngram", "0.26.0", max_graph_size=512)]
+    servers = [server("baseline", version), server("ngram", version, max_graph_size=512)]
     found = analyse(plan, run_of(H200_K3), servers).recommendation
     assert found is not None
-    assert (found.setting, found.value) == ("two_pools", {"edges": [[1, 72, 3], [73, 256, 0]]})
+    assert (found.setting, found.value) == (setting, value)
+    assert caveat in found.why
     assert "raise max_cudagraph_capture_size above 512" in found.why
 
 
@@ -183,6 +197,12 @@ def test_looping_outputs_void_the_claim_about_acceptance(run_of: Any, manifest: 
 def test_an_unsettled_answer_says_what_is_known(run_of: Any, manifest: Any) -> None:
     gains = analyse(manifest(), run_of({1: 1.7, 8: 1.3, 16: 1.0}))
     assert gains.answer == "ngram gains on code-edit at 1, 8 concurrent requests, but where it turns is not settled."
+
+
+def test_an_unsettled_clause_is_set_off_from_the_next(run_of: Any, manifest: Any) -> None:
+    cells = run_of({1: 1.7, 8: 1.3, 16: 1.0}) + run_of({1: 0.9, 8: 0.8, 32: 0.7}, condition=CHAT)
+    plan = manifest(conditions=(Condition("code-edit", 512, 0.0), CHAT))
+    assert "is not settled, and never pays off on chat" in analyse(plan, cells).answer
 
 
 def test_conditions_of_one_workload_are_told_apart(run_of: Any, manifest: Any) -> None:

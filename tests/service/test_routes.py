@@ -92,11 +92,12 @@ def test_an_open_stream_does_not_hold_a_stopping_service_up(serve: Serve, servic
 
     def read() -> None:
         with httpx2.Client(base_url=client.base_url, timeout=20) as own:
-            seen.extend(name for name, _ in stream(own, run))
+            for name, _ in stream(own, run):
+                seen.append(name)  # one by one: the test waits for the first
 
     thread = threading.Thread(target=read)
     thread.start()
-    until(lambda: client.get(f"/api/runs/{run}").json()["state"] == "running")
+    until(lambda: client.get(f"/api/runs/{run}").json()["state"] == "running" and bool(seen))
     services.close()
     thread.join()
     assert "end" not in seen  # the run has not ended: the page asks again
