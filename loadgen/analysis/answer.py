@@ -53,7 +53,9 @@ def _clause(profile: str, conditions: Sequence[ConditionFinding]) -> str:
         for one in condition.profiles
         if one.profile == profile
     ]
-    text = ", ".join(parts[:-1]) + f", and {parts[-1]}" if len(parts) > 2 else " and ".join(parts)
+    # "but" opens a clause of its own, which "and" without a comma would run into.
+    listed = len(parts) > 2 or any(", but " in part for part in parts[:-1])
+    text = ", ".join(parts[:-1]) + f", and {parts[-1]}" if listed else " and ".join(parts)
     faulty = any(server_fault(one) for at in conditions for one in at.profiles if one.profile == profile)
     fault = " (its server accepted no draft at all, which is a fault: see zero-acceptance)" if faulty else ""
     return f"{profile} {text}{fault}"

@@ -250,7 +250,15 @@ def _why(case: _Case, able: Ability, old: int | None) -> str:
         if old is not None
         else f"{OLD_SWITCH} could not say this: speculation pays only above its turn."
     )
-    return f"{case.finding.profile} {turn}. {number} {able.reason}"
+    return f"{case.finding.profile} {turn}. {number} {_batch_note(case, old)}{able.reason}"
+
+
+def _batch_note(case: _Case, old: int | None) -> str:
+    """Why the setting's edge is below the turn; empty where they agree. Not every request is in every engine step."""
+    turn = math.floor(case.crossings[0].concurrency)
+    if old is None or len(case.crossings) > 1 or old - 1 >= turn:
+        return ""
+    return f"vLLM counts requests per engine step: {turn} in flight are about {old - 1} there. "
 
 
 def _others(others: Sequence[_Case], among: Sequence[Condition]) -> str:

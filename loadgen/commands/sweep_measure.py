@@ -11,12 +11,13 @@ from loadgen.analysis.refine import LOOKS
 from loadgen.commands import options
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
 from loadgen.engines.base import Engine
-from loadgen.errors import LoadgenError, NoVerdictError
+from loadgen.errors import ExitCode, LoadgenError, NoVerdictError
 from loadgen.load.target import Target
 from loadgen.load.workers.closed_loop import run_workers
 from loadgen.load.workers.pool import WorkerPool
 from loadgen.store.folder import RunFolder
 from loadgen.sweep.cell import CellMeasurer
+from loadgen.sweep.diagnose import DiagnosticProbe
 from loadgen.sweep.estimate import TimeLeft
 from loadgen.sweep.events import Listener, Notice, SweepStarted
 from loadgen.sweep.interrupt import InterruptedRunError
@@ -39,6 +40,12 @@ class Job:
     """Makes what is measured while a stage's servers are still up, after its cells."""
 
 
+class StoppedEarlyError(LoadgenError):
+    """The user stopped before there was anything to report."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
 def measure(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError | None:
     """None if the plan was carried out; else what ended it. No server is left either way; the events say which."""
     folder = job.folder
@@ -50,12 +57,15 @@ def measure(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError 
 
 
 def require_cells(job: Job, outcome: LoadgenError | InterruptedRunError | None) -> None:
-    """Raises what ended the run, or NoVerdictError, if there is not one cell."""
+    """Raises what ended the run, StoppedEarlyError or NoVerdictError, if there is not one cell."""
     if job.folder.cells():
         return
     if isinstance(outcome, LoadgenError):
         raise outcome
-    raise NoVerdictError(f"No cell was measured; {job.folder.path} holds the servers' logs and events.jsonl why.")
+    path = job.folder.path
+    if isinstance(outcome, InterruptedRunError):
+        raise StoppedEarlyError(f"Stopped before the first cell was measured; {path} holds the servers' logs.")
+    raise NoVerdictError(f"No cell was measured; {path / 'events.jsonl'} says why, and servers/ beside it holds logs.")
 
 
 def _measured(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError | None:
@@ -89,11 +99,11 @@ async def _run(job: Job, listener: Listener) -> None:
         folder=job.folder,
         measurer=measurer,
         starts=start_requests(job.experiment, job.request, job.folder),
-        target=Target(url="", model="", continuous_usage=plan.continuous_usage, keep_text=plan.keep_text),
+        target=Target(url="", model="", keep_text=plan.keep_text),
         listener=listener,
         cancel=cancel,
         chars_per_token=_known_token_length(job.folder),
-        before_stop=job.probe(measurer) if job.probe else None,
+        before_stop=_probe(job, measurer),
         refiner=_refiner(job, listener),
     )
     try:
@@ -103,6 +113,12 @@ async def _run(job: Job, listener: Listener) -> None:
         raise InterruptedRunError("interrupted") from None
     finally:
         await job.engine.close()
+
+
+def _probe(job: Job, measurer: CellMeasurer) -> BeforeStop | None:
+    if job.probe:
+        return job.probe(measurer)
+    return DiagnosticProbe(measurer) if job.request.diagnose else None
 
 
 def _refiner(job: Job, listener: Listener) -> Refiner | None:

@@ -5,6 +5,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import typer
+
 from loadgen.commands.conclude import answer_code, find_findings, show, write
 from loadgen.commands.sweep_measure import Job, listening, measure, require_cells
 from loadgen.commands.sweep_setup import SweepRequest, make_experiment, make_manifest, start_requests
@@ -13,6 +15,7 @@ from loadgen.errors import ExitCode, LoadgenError
 from loadgen.store.codec import convert
 from loadgen.store.folder import RunFolder, create_run, find_run
 from loadgen.store.lock import FolderLock
+from loadgen.sweep.interrupt import InterruptedRunError
 
 
 def sweep(request: SweepRequest, wanted: EngineRequest, runs: Path, *, as_json: bool) -> ExitCode:
@@ -64,6 +67,8 @@ def _carry_out(job: Job) -> ExitCode:
         findings = find_findings(folder)
         write(folder, findings)
         show(folder, findings, as_json=job.as_json)
+    if isinstance(outcome, InterruptedRunError) and not job.as_json:
+        typer.echo(f"Interrupted: make sweep ARGS='--resume {folder.run_id}' goes on.", err=True)
     if isinstance(outcome, LoadgenError):
         raise type(outcome)(f"{outcome} What was measured stands: make sweep ARGS='--resume {folder.run_id}' goes on.")
     return answer_code(findings)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from loadgen.analysis.model import Findings
 from loadgen.report import view
@@ -21,6 +21,7 @@ from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # What could end a script element or a JavaScript line from inside a JSON string (C102).
 UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029]")
+COMMAND = re.compile("`(loadgen [a-z]+)`")
 
 
 def embed_json(value: object) -> Markup:
@@ -100,9 +101,21 @@ def _environment() -> Environment:
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
-    environment.filters |= {"clean": clean, "sentence": sentence, "embed_json": embed_json, "svg": _svg}
+    environment.filters |= {
+        "clean": clean,
+        "sentence": sentence,
+        "commands": _commands,
+        "embed_json": embed_json,
+        "svg": _svg,
+    }
     environment.globals["level_state"] = level_state
     return environment
+
+
+def _commands(text: object) -> Markup:
+    """The text with our own commands, `loadgen verify`, as code."""
+    # Escaped first; what the pattern lets through is letters and one blank.
+    return Markup(COMMAND.sub(r"<code>\1</code>", str(escape(clean(text)))))  # noqa: S704
 
 
 def _svg(text: str) -> Markup:

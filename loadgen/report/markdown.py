@@ -15,6 +15,8 @@ from loadgen.store.model import CellResult, Manifest, ServerFacts
 NO_PICTURES: Mapping[int, str] = MappingProxyType({})
 # Markdown's own marks, HTML's, the table's pipe, and @ and # which forges turn into mentions and links.
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&@!$])")
+# Our own commands in advice, which are shown as code; anything else in back-ticks stays escaped.
+ESCAPED_COMMAND = re.compile(r"\\`(loadgen [a-z]+)\\`")
 WEB_ADDRESS = re.compile(r"(https?|ftp)(:)(?=//)|(www)(\.)", re.IGNORECASE)
 
 
@@ -67,7 +69,8 @@ def _answer(findings: Findings) -> Iterator[str]:
     advice = findings.recommendation
     if advice is not None:
         yield f"Set {code(f'{advice.setting}: {compact(advice.value)}')} ({verified_words(findings)})."
-        yield f"{escape(advice.why)} Holds for {escape(advice.holds_for)}."
+        why = ESCAPED_COMMAND.sub(r"`\1`", escape(advice.why))
+        yield f"{why} Holds for {escape(advice.holds_for)}."
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -113,7 +113,7 @@ def _chart(
             data.append(look | {"x": x, "y": y, "text": text, "mode": "lines", "line": line})
     layout = layout_of([1], y_title, {"rangemode": "tozero"})
     if key == "kv":
-        layout["yaxis"]["tickformat"] = ".0%"
+        layout["yaxis"]["tickformat"] = ".2~%"
     layout["xaxis"] = {"title": {"text": "measured time, s"}, "rangemode": "tozero"}
     layout["hovermode"] = "closest"
     return Chart(key, title, shows, {"data": data, "layout": layout}, wide=True)

@@ -157,10 +157,13 @@ class SweepRun:
     async def _start_all(self, names: list[str], session: int) -> None:
         """All of them are up; if one fails or the user stops, none is left starting."""
         starts = [asyncio.ensure_future(unless_cancelled(self.cancel, self._start(name, session))) for name in names]
-        await asyncio.wait(starts, return_when=asyncio.FIRST_EXCEPTION)
-        for start in starts:
-            start.cancel()
-        ended = await asyncio.gather(*starts, return_exceptions=True)
+        try:
+            await asyncio.wait(starts, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            # A second Ctrl-C cancels the wait itself; the starts still end here, or their errors come as tracebacks.
+            for start in starts:
+                start.cancel()
+            ended = await asyncio.gather(*starts, return_exceptions=True)
         # The first fault is the cause; the others were cancelled because of it.
         faults = [fault for fault in ended if isinstance(fault, BaseException)]
         for fault in sorted(faults, key=lambda fault: isinstance(fault, asyncio.CancelledError)):

@@ -30,6 +30,23 @@ def test_c86_the_break_even_lies_between_8_and_16(run_of: Any, manifest: Any) ->
     assert "disable_by_batch_size would have been 13" in findings.recommendation.why
 
 
+def test_an_edge_below_the_turn_is_explained(run_of: Any, manifest: Any) -> None:
+    cells = [
+        replace(
+            cell, window=replace(w, iteration_tokens=replace(w.iteration_tokens, count=w.iteration_tokens.count / 0.8))
+        )
+        for cell in run_of(C86)
+        if (w := cell.window) and w.iteration_tokens
+    ]
+    found = analyse(manifest(), cells, [server("baseline"), server("ngram", max_num_seqs=256)]).recommendation
+    assert found is not None
+    assert found.value == [[1, 10, 4], [11, 256, 0]]
+    assert "requests per engine step: 12 in flight are about 10 there" in found.why
+    same = analyse(manifest(), run_of(C86), [server("baseline"), server("ngram", max_num_seqs=256)]).recommendation
+    assert same is not None
+    assert "in flight are about" not in same.why
+
+
 def test_c86_overlapping_repeats_are_inconclusive(run_of: Any, manifest: Any) -> None:
     findings = analyse(manifest(), run_of({1: 1.05, 4: 1.02, 16: 0.97}, noise=(0.8, 1.0, 1.25)))
     verdict = findings.conditions[0].profiles[0].break_even["output_tokens_per_s"]

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -161,3 +162,10 @@ def test_tables_can_be_scrolled_by_keyboard(page: Page) -> None:
     boxes = [attrs for tag, attrs in page.tags if attrs.get("class") == "scroll"]
     assert boxes
     assert all(box.get("tabindex") == "0" and box.get("aria-label") for box in boxes)
+
+
+def test_our_commands_in_advice_are_code_and_marks_stay_text(findings: Findings, manifest: Manifest) -> None:
+    assert findings.recommendation is not None
+    advice = replace(findings.recommendation, why="Run `loadgen verify` for `<b>x</b>`.")
+    text = render_html(replace(findings, recommendation=advice), manifest)
+    assert "Run <code>loadgen verify</code> for `&lt;b&gt;x&lt;/b&gt;`." in text

@@ -81,3 +81,10 @@ def test_degenerate_findings(degenerate: dict[str, Findings], manifest: Manifest
 def test_no_checks_says_so(findings: Findings, manifest: Manifest) -> None:
     text = render_markdown(replace(findings, conditions=(), checks=()), manifest)
     assert "No check spoke" in text
+
+
+def test_our_commands_in_advice_are_code_and_other_back_ticks_stay_text(findings: Findings, manifest: Manifest) -> None:
+    assert findings.recommendation is not None
+    advice = replace(findings.recommendation, why="Run `loadgen verify` for `rm -rf`.")
+    text = render_markdown(replace(findings, recommendation=advice), manifest)
+    assert "Run `loadgen verify` for \\`rm -rf\\`." in text
