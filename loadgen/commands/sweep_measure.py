@@ -17,7 +17,6 @@ from loadgen.load.workers.closed_loop import run_workers
 from loadgen.load.workers.pool import WorkerPool
 from loadgen.store.folder import RunFolder
 from loadgen.sweep.cell import CellMeasurer
-from loadgen.sweep.diagnose import DiagnosticProbe
 from loadgen.sweep.estimate import TimeLeft
 from loadgen.sweep.events import Listener, Notice, SweepStarted
 from loadgen.sweep.interrupt import InterruptedRunError
@@ -99,11 +98,11 @@ async def _run(job: Job, listener: Listener) -> None:
         folder=job.folder,
         measurer=measurer,
         starts=start_requests(job.experiment, job.request, job.folder),
-        target=Target(url="", model="", keep_text=plan.keep_text),
+        target=Target(url="", model="", continuous_usage=plan.continuous_usage, keep_text=plan.keep_text),
         listener=listener,
         cancel=cancel,
         chars_per_token=_known_token_length(job.folder),
-        before_stop=_probe(job, measurer),
+        before_stop=job.probe(measurer) if job.probe else None,
         refiner=_refiner(job, listener),
     )
     try:
@@ -113,12 +112,6 @@ async def _run(job: Job, listener: Listener) -> None:
         raise InterruptedRunError("interrupted") from None
     finally:
         await job.engine.close()
-
-
-def _probe(job: Job, measurer: CellMeasurer) -> BeforeStop | None:
-    if job.probe:
-        return job.probe(measurer)
-    return DiagnosticProbe(measurer) if job.request.diagnose else None
 
 
 def _refiner(job: Job, listener: Listener) -> Refiner | None:
