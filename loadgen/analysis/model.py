@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from loadgen.store.model import Condition
 
 if TYPE_CHECKING:  # They are made of what stands here.
+    from loadgen.analysis.diagnostic import DiagnosticFinding
     from loadgen.analysis.schedule_ladder import LadderFinding
     from loadgen.analysis.verify_model import Verification
 
@@ -198,3 +199,5 @@ class Findings:
     """Where several K of one method were measured: the schedule of each."""
     verification: "Verification | None" = None
     """What `loadgen verify` found when it put the recommendation to the test."""
+    diagnostics: "tuple[DiagnosticFinding, ...]" = ()
+    """From cells with usage in every chunk (`--diagnose`): tokens per chunk, and what asking for them costs."""

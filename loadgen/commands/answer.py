@@ -27,6 +27,9 @@ def command(
     max_tokens: Annotated[int | None, typer.Option(help="Cap of each output.")] = None,
     window: Annotated[float | None, typer.Option(help="Seconds that each cell measures.")] = None,
     seed: Annotated[int, typer.Option(help="Prompts, sampling and level order follow from it.")] = 1,
+    diagnose: Annotated[
+        bool, typer.Option("--diagnose", help="A short cell per profile and workload more: tokens per chunk.")
+    ] = False,
     vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
     server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
     server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
@@ -66,6 +69,7 @@ def command(
         server_args=tuple(server_arg or ()),
         server_env=tuple(server_env or ()),
         start_timeout_s=start_timeout,
+        diagnose=diagnose,
     )
     wanted = EngineRequest(name=engine, url=url, model=model, hardware=hardware, vllm_command=vllm_command, seed=seed)
     raise typer.Exit(answer(AnswerRequest(request, wanted, margin), runs, as_json=as_json))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadgen.analysis.by_prompt import by_prompt, prompt_notes
+from loadgen.analysis.diagnostic import diagnose
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.model import BreakEvenStatus, Findings
 from loadgen.analysis.verify_attach import with_verification
@@ -12,6 +13,7 @@ from loadgen.commands.prompt_times import prompt_times
 from loadgen.errors import ExitCode, UsageError
 from loadgen.report.write import write_reports
 from loadgen.store.codec import decode
+from loadgen.store.diagnostic import diagnostics
 from loadgen.store.folder import RunFolder
 
 VERIFY, VERIFICATION = "verify", "verification.json"
@@ -28,6 +30,7 @@ def find_findings(folder: RunFolder) -> Findings:
     unknown = folder.manifest().settings.get("unknown", ())
     prompts = prompt_notes(by_prompt(prompt_times(folder), folder.manifest().against))
     findings = replace(findings, notes=(*findings.notes, *unknown, *prompts))
+    findings = replace(findings, diagnostics=diagnose(diagnostics(folder.path), folder.cells()))
     verification = find_verification(folder)
     return with_verification(findings, verification) if verification else findings
 

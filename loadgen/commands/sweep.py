@@ -43,6 +43,9 @@ def command(
     ] = None,
     output_lengths: Annotated[str | None, typer.Option(help="Caps of the outputs, drawn likewise.")] = None,
     ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to its cap.")] = False,
+    diagnose: Annotated[
+        bool, typer.Option("--diagnose", help="A short cell per profile and workload more: tokens per chunk.")
+    ] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Load processes: beyond one core.")] = 1,
     resume: Annotated[str | None, typer.Option(help="A run to go on with: a folder, its name, or latest.")] = None,
     vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
@@ -88,6 +91,7 @@ def command(
         server_args=tuple(server_arg or ()),
         server_env=tuple(server_env or ()),
         start_timeout_s=start_timeout,
+        diagnose=diagnose,
         input_lengths=input_lengths,
         output_lengths=output_lengths,
         ignore_eos=ignore_eos,

@@ -17,6 +17,7 @@ from loadgen.load.workers.closed_loop import run_workers
 from loadgen.load.workers.pool import WorkerPool
 from loadgen.store.folder import RunFolder
 from loadgen.sweep.cell import CellMeasurer
+from loadgen.sweep.diagnose import DiagnosticProbe
 from loadgen.sweep.estimate import TimeLeft
 from loadgen.sweep.events import Listener, Notice, SweepStarted
 from loadgen.sweep.interrupt import InterruptedRunError
@@ -92,17 +93,19 @@ async def _run(job: Job, listener: Listener) -> None:
         loop.add_signal_handler(number, interrupt)
     plan = job.experiment.plan
     measurer = CellMeasurer(plan, job.folder, job.experiment.workloads, cancel)
+    diagnosis = DiagnosticProbe(measurer) if job.request.diagnose else None
     run = SweepRun(
         plan=plan,
         engine=job.engine,
         folder=job.folder,
         measurer=measurer,
         starts=start_requests(job.experiment, job.request, job.folder),
-        target=Target(url="", model="", continuous_usage=plan.continuous_usage, keep_text=plan.keep_text),
+        target=Target(url="", model="", keep_text=plan.keep_text),
         listener=listener,
         cancel=cancel,
         chars_per_token=_known_token_length(job.folder),
-        before_stop=job.probe(measurer) if job.probe else None,
+        before_stop=job.probe(measurer) if job.probe else diagnosis,
+        also_wanted=diagnosis.missing if diagnosis and not job.probe else None,
         refiner=_refiner(job, listener),
     )
     try:

@@ -68,6 +68,8 @@ class SweepRequest:
     """Add levels and repeats where they narrow the break-even."""
     half_width: str = "10%"
     budget: str | None = None
+    diagnose: bool = False
+    """A short cell with usage in every chunk per profile and condition, after the cells that decide."""
     slow_engine: bool = False
     """True for a real vLLM on a CPU: fewer levels, shorter outputs."""
 

@@ -72,7 +72,7 @@ def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepar
     if advice is None:
         raise NoVerdictError(f"{folder.run_id} advises nothing that could be verified yet: {findings.answer}")
     engine, reason, wanted = _engine(manifest, asked)
-    request = replace(convert(manifest.settings["request"], SweepRequest), quick=manifest.quick)
+    request = replace(convert(manifest.settings["request"], SweepRequest), quick=manifest.quick, diagnose=False)
     profiles, arms = _profiles(folder, manifest, advice)
     claim = make_claim(advice, arms)
     attempt = _make_room(folder)

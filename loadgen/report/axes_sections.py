@@ -5,14 +5,17 @@ from dataclasses import replace
 
 from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
 from loadgen.report.compare_text import turn_words
+from loadgen.report.diagnostic_sections import diagnostic_sections
 from loadgen.report.schedule_sections import Section, sections
 from loadgen.report.words import MISSING
 from loadgen.store.model import Condition
 
 
 def all_sections(findings: Findings) -> tuple[Section, ...]:
-    """What stands beside the speed-ups: proof and ladders first, then the break-even over its axes."""
-    return (*sections(findings), *axes_sections(findings))
+    """What stands beside the speed-ups: proof and ladders first, then the break-even over its axes, then the
+    diagnosis.
+    """
+    return (*sections(findings), *axes_sections(findings), *diagnostic_sections(findings))
 
 
 def axes_sections(findings: Findings) -> tuple[Section, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from loadgen.analysis.diagnostic import DiagnosticFinding
 from loadgen.analysis.model import (
     BreakEven,
     Check,
@@ -78,6 +79,7 @@ def summary(findings: Findings, manifest: Manifest) -> dict[str, Any]:
         "recommendation": _recommendation(findings.recommendation),
         "ladders": [_ladder(one) for one in findings.ladders],
         "verification": asdict(findings.verification) if findings.verification else None,
+        "diagnostics": [_diagnostic(one) for one in findings.diagnostics],
         "checks": [_check(check) for check in findings.checks],
         "notes": list(findings.notes),
         "measured": _measured(manifest),
@@ -177,6 +179,12 @@ def _ladder(found: LadderFinding) -> dict[str, Any]:
         "pools_by_requests_in_flight": schedule.pools_in_flight,
         "levels": [asdict(level) for level in schedule.levels],
     }
+
+
+def _diagnostic(found: DiagnosticFinding) -> dict[str, Any]:
+    """Tokens per chunk of one profile under one condition, and what usage in every chunk costs."""
+    values = asdict(found)
+    return {**values.pop("condition"), **values, "throughput_ratio": found.throughput_ratio}
 
 
 def _check(check: Check) -> dict[str, Any]:

@@ -43,7 +43,6 @@ class SweepPlan:
     shape: CellShape = field(default_factory=CellShape)
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
-    continuous_usage: bool = False
     keep_text: bool = False
 
 

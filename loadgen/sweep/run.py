@@ -46,6 +46,8 @@ class SweepRun:
     chars_per_token: dict[str, float] | None = None
     """Known already when a run is resumed; else the first server tells."""
     before_stop: BeforeStop | None = None
+    also_wanted: Callable[[Stage], set[str]] | None = None
+    """Profiles whose servers `before_stop` still needs: they start even where all cells of the stage stand."""
     refiner: Refiner | None = None
     """Asks for more cells once the first session's stand; later sessions measure them too."""
     _up: dict[str, tuple[ReadyServer, CellServer]] = field(default_factory=dict)
@@ -101,9 +103,10 @@ class SweepRun:
         missing = [key for key in stage.cells if key not in measured]
         if not missing and grows:
             missing = self._more()
-        if not missing:
+        also = self.also_wanted(stage) if self.also_wanted else set()
+        if not missing and not also:
             return
-        wanted = set(stage.profiles) if grows else {key.profile for key in missing}
+        wanted = set(stage.profiles) if grows else {key.profile for key in missing} | also
         await self._start_all([name for name in stage.profiles if name in wanted], stage.session)
         restarts = dict.fromkeys(stage.profiles, 0)
         while missing:
