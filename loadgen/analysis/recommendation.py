@@ -97,9 +97,7 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
     best = max(found, key=lambda one: max(math.log(level.speedup) for level in one.schedule.levels))
     among = [one.condition for one in conditions]
     schedule, first, last = best.schedule, best.schedule.levels[0], best.schedule.levels[-1]
-    holds = (
-        f"{best.of} on {label(best.condition, among)}, {first.concurrency} to {last.concurrency} concurrent requests"
-    )
+    holds = f"{best.of} on {label(best.condition, among)}, {_loads(first.concurrency, last.concurrency)}"
     holds += ", simulated" if situation.simulated else ""
     limits = [size for name, size in situation.max_graph_size.items() if name in best.arms]
     recommendation = recommend_schedule(
@@ -151,7 +149,7 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
     profile = case.finding.profile
     k = situation.num_speculative_tokens.get(profile, 1)
     levels = case.finding.break_even["output_tokens_per_s"].tested_levels
-    holds = f"{profile} on {label(case.condition, among)}, {levels[0]} to {levels[-1]} concurrent requests"
+    holds = f"{profile} on {label(case.condition, among)}, {_loads(levels[0], levels[-1])}"
     holds += ", simulated" if situation.simulated else ""
     indicative = case.finding.break_even["output_tokens_per_s"].indicative
     tail = _others(others, among) + (" Indicative only: measure with three repeats." if indicative else "")
@@ -251,6 +249,13 @@ def _why(case: _Case, able: Ability, old: int | None) -> str:
         else f"{OLD_SWITCH} could not say this: speculation pays only above its turn."
     )
     return f"{case.finding.profile} {turn}. {number} {_batch_note(case, old)}{able.reason}"
+
+
+def _loads(first: int, last: int) -> str:
+    """The tested loads in words."""
+    if last > first:
+        return f"{first} to {last} concurrent requests"
+    return f"{first} concurrent request{'s' if first > 1 else ''} only"
 
 
 def _batch_note(case: _Case, old: int | None) -> str:

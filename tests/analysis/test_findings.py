@@ -216,6 +216,12 @@ def test_an_unsettled_answer_says_what_is_known(run_of: Any, manifest: Any) -> N
     assert gains.answer == "ngram gains on code-edit at 1, 8 concurrent requests, but where it turns is not settled."
 
 
+def test_advice_from_one_load_holds_for_that_load_only(run_of: Any, manifest: Any) -> None:
+    found = analyse(manifest(), run_of({1: 1.5})).recommendation
+    assert found is not None
+    assert found.holds_for == "ngram on code-edit, 1 concurrent request only"
+
+
 def test_an_unsettled_clause_is_set_off_from_the_next(run_of: Any, manifest: Any) -> None:
     cells = run_of({1: 1.7, 8: 1.3, 16: 1.0}) + run_of({1: 0.9, 8: 0.8, 32: 0.7}, condition=CHAT)
     plan = manifest(conditions=(Condition("code-edit", 512, 0.0), CHAT))
