@@ -33,7 +33,12 @@ def client_bound(cell: CellResult, _context: CellContext) -> Check | None:
     cause = (
         f"event-loop lag p99 {lag * 1e3:.1f} ms (limit {limit * 1e3:.0f} ms), client CPU {cpu:.2f} of {most:.1f} cores"
     )
-    cure = f"free the client's machine, or spread the load with --workers {2 * processes} or over a second machine"
+    # An idle client that wakes late has been kept from its core by others: more processes would not help.
+    cure = (
+        f"free the client's machine, or spread the load with --workers {2 * processes} or over a second machine"
+        if cpu > most / 2
+        else "free the client's machine of other work, or run loadgen on a quiet one"
+    )
     return make("client-bound", cause, cure)
 
 

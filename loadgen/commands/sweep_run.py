@@ -9,7 +9,13 @@ import typer
 
 from loadgen.commands.conclude import answer_code, find_findings, show, write
 from loadgen.commands.sweep_measure import Job, listening, measure, require_cells
-from loadgen.commands.sweep_setup import SweepRequest, make_experiment, make_manifest, start_requests
+from loadgen.commands.sweep_setup import (
+    SweepRequest,
+    make_experiment,
+    make_manifest,
+    require_startable,
+    start_requests,
+)
 from loadgen.engines.choose import EngineRequest, choose_engine
 from loadgen.errors import ExitCode, LoadgenError
 from loadgen.store.codec import convert
@@ -40,6 +46,7 @@ def prepare_job(
     engine, reason = choose_engine(wanted)
     request = replace(request, slow_engine=getattr(engine, "slow", False))
     experiment = make_experiment(request, engine)
+    require_startable(engine, experiment, request)
     folder = create_run("-".join(p.name for p in experiment.sources or experiment.profiles[1:]), runs)
     manifest = make_manifest(folder.run_id, experiment, request, engine, reason)
     settings = manifest.settings | {"engine": replace(wanted, name=engine.name).stored()}

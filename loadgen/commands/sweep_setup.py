@@ -143,6 +143,17 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
     )
 
 
+def require_startable(engine: Engine, experiment: Experiment, request: SweepRequest) -> None:
+    """UsageError for what no server could start with, before a run folder is made."""
+    from loadgen.engines.url import UrlEngine
+    from loadgen.simulator.hardware_file import find_hardware
+
+    if isinstance(engine, UrlEngine):
+        engine.require(experiment.plan.profiles)
+    if engine.simulated and request.hardware:
+        find_hardware(request.hardware)
+
+
 def start_requests(experiment: Experiment, request: SweepRequest, folder: RunFolder) -> dict[str, StartRequest]:
     """How each profile's server starts; writes the config files into the run folder."""
     environment = dict(_pair(text) for text in request.server_env)

@@ -1,7 +1,7 @@
 """Servers that already run: asked, never started, never stopped."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 import httpx2
@@ -31,6 +31,11 @@ class UrlEngine:
         self._single_profile: str | None = None
         key = os.environ.get(api_key_variable)
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    def require(self, profiles: Sequence[str]) -> None:
+        """UsageError if a profile has no URL of its own; asked before a run begins."""
+        for profile in profiles:
+            self._url_of(profile)
 
     async def start(self, request: StartRequest, listener: EngineListener) -> ReadyServer:
         """The server at this profile's URL, after it has answered a completion."""

@@ -187,7 +187,9 @@ class SweepRun:
         number = self._start_numbers.get(name, -1) + 1
         self._start_numbers[name] = number
         target = replace(self.target, url=ready.url, model=ready.model)
-        self._up[name] = (ready, CellServer(target, MetricsClient(ready.url), number))
+        metrics = MetricsClient(ready.url)
+        self._up[name] = (ready, CellServer(target, metrics, number))
+        await self._mark_if_simulated(metrics)
         self.folder.append_server(
             ServerFacts(
                 profile=name,
@@ -201,6 +203,17 @@ class SweepRun:
                 max_model_len=ready.max_model_len,
             )
         )
+
+    async def _mark_if_simulated(self, metrics: MetricsClient) -> None:
+        """A simulator may stand behind any URL or image; it tells itself, and then the whole run says SIMULATED."""
+        try:
+            snapshot = await metrics.scrape()
+        except ServerError:
+            return
+        manifest = self.folder.manifest()
+        if not manifest.simulated and any(sample.startswith("loadgen_sim_") for sample in snapshot.samples):
+            self.folder.write_manifest(replace(manifest, simulated=True))
+            self.listener(Notice("SIMULATED: a simulator answers there, so no figure of this run is from hardware."))
 
     async def _stop(self, name: str) -> None:
         ready, server = self._up.pop(name)
