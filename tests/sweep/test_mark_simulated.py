@@ -40,9 +40,7 @@ MANIFEST: dict[str, Any] = {
 async def metrics_page(body: str) -> tuple[asyncio.Server, str]:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        head = (
-            f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
         writer.write(f"{head}Connection: close\r\n\r\n{body}".encode())
         await writer.drain()
         writer.close()
