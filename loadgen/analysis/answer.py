@@ -9,7 +9,7 @@ from loadgen.store.model import Condition
 
 
 def answer(conditions: Sequence[ConditionFinding], *, simulated: bool, interrupted: bool) -> str:
-    """`SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16) and never on chat.`
+    """`SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 15) and never on chat.`
 
     By output tokens/s. Profiles for attribution are left out where there are others.
     Says `indicative` where an interval is no 95 % one, and `interrupted` where cells are missing.

@@ -154,10 +154,9 @@ def describe(crossing: Crossing) -> str:
 
 
 def interval(crossing: Crossing) -> str:
-    """`95 % CI 10 to 15` by a curve, else `bracket 8 to 16`: the levels themselves."""
-    if crossing.kind == "curve":
-        return f"95 % CI {crossing.ci95[0]:g} to {crossing.ci95[1]:g}"
-    return f"bracket {crossing.level_below} to {crossing.level_above}"
+    """`95 % CI 10 to 15` by a curve, else `bracket 8 to 15`: the same numbers as in every table."""
+    kind = "95 % CI" if crossing.kind == "curve" else "bracket"
+    return f"{kind} {crossing.ci95[0]:g} to {crossing.ci95[1]:g}"
 
 
 def repeats_needed(stat: LevelStat, confidence: float = CONFIDENCE) -> int | None:

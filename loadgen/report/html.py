@@ -16,7 +16,7 @@ from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
 from loadgen.report.schedule_sections import verified_words
 from loadgen.report.summary import dumps
-from loadgen.report.words import clean, compact, headline_caveat, level_state, sentence
+from loadgen.report.words import clean, compact, headline, headline_caveat, level_state, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # What could end a script element or a JavaScript line from inside a JSON string (C102).
@@ -51,6 +51,7 @@ def render_html(
             findings=findings,
             manifest=manifest,
             servers=servers,
+            answer=headline(findings),
             caveat=headline_caveat(findings),
             facts=view.head_facts(findings, manifest, cells),
             levels=view.glance_levels(findings),

@@ -9,7 +9,7 @@ from loadgen.report import view
 from loadgen.report.axes_sections import all_sections
 from loadgen.report.columns import CHECKS, COLUMNS
 from loadgen.report.schedule_sections import Section, verified_words
-from loadgen.report.words import clean, compact, condition_words, headline_caveat, sentence
+from loadgen.report.words import clean, compact, condition_words, headline, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 NO_PICTURES: Mapping[int, str] = MappingProxyType({})
@@ -60,7 +60,7 @@ def render_markdown(
 
 def _answer(findings: Findings) -> Iterator[str]:
     """The answer, what weakens it, and what to set."""
-    yield f"# {escape(findings.answer)}"
+    yield f"# {escape(headline(findings))}"
     if findings.simulated:
         yield "**SIMULATED**: these figures come from a simulator, not from hardware."
     caveat = headline_caveat(findings)

@@ -23,6 +23,7 @@ from loadgen.report.words import (
     compact,
     condition_words,
     crossing_words,
+    headline,
     headline_caveat,
     level_checks,
     level_state,
@@ -133,7 +134,7 @@ def _rungs_check(rows: list[tuple[str, tuple[int, ...], Check]]) -> RenderableTy
 
 def _answer(findings: Findings) -> RenderableType:
     """The one sentence, with the SIMULATED banner where it belongs."""
-    body = Text(clean(findings.answer), style="bold")
+    body = Text(headline(findings), style="bold")
     caveat = headline_caveat(findings)
     if caveat:
         body.append(f"\n{caveat}", style="not bold yellow")

@@ -1,6 +1,7 @@
 """Numbers and names as a reader sees them; every report writes them through these functions."""
 
 import math
+import re
 import unicodedata
 
 from loadgen.analysis.model import BreakEvenStatus, Check, ConditionFinding, Crossing, Estimate, Findings, LevelFinding
@@ -125,16 +126,15 @@ def condition_words(condition: Condition) -> str:
 
 
 def crossing_words(crossing: Crossing, *, indicative: bool = False) -> str:
-    """`12 (95 % CI 10 to 15)`, to one decimal; `12 (bracket 8 to 15)` without a curve; the numbers alone where
-    the interval cannot be trusted.
+    """`12 (95 % CI 10 to 15)`, to one decimal; `12 (bracket 8 to 15)` without a curve; a curve's numbers alone where
+    its interval cannot be trusted.
     """
     centre, low, high = (
         MISSING if finite(value) is None else f"{value:.1f}".removesuffix(".0")
         for value in (crossing.concurrency, *crossing.ci95)
     )
-    if indicative:
-        return f"{centre} ({low} to {high})"
-    return f"{centre} ({'95 % CI' if crossing.kind == 'curve' else 'bracket'} {low} to {high})"
+    kind = "bracket " if crossing.kind == "bracket" else "" if indicative else "95 % CI "
+    return f"{centre} ({kind}{low} to {high})"
 
 
 def sentence(text: str) -> str:
@@ -173,6 +173,12 @@ def level_checks(condition: ConditionFinding) -> list[tuple[str, tuple[int, ...]
 def levels_words(levels: tuple[int, ...]) -> str:
     """`level 8` or `levels 1, 8`."""
     return f"level{'s' if len(levels) > 1 else ''} {', '.join(map(str, levels))}"
+
+
+def headline(findings: Findings) -> str:
+    """The answer for a place that has a SIMULATED banner of its own, which the answer then need not repeat."""
+    text = clean(findings.answer)
+    return re.sub(r"^SIMULATED(, |: )", "", text) if findings.simulated else text
 
 
 def headline_caveat(findings: Findings) -> str:

@@ -24,7 +24,7 @@ def test_c86_the_break_even_lies_between_8_and_16(run_of: Any, manifest: Any) ->
     assert [(c.concurrency, c.ci95, c.level_below, c.level_above, c.direction) for c in verdict.crossings] == [
         (12.0, (8.0, 15.0), 8, 16, "down")
     ]
-    assert findings.answer == "ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16)."
+    assert findings.answer == "ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 15)."
     assert findings.recommendation is not None
     assert findings.recommendation.value == [[1, 12, 4], [13, 256, 0]]
     assert "disable_by_batch_size would have been 13" in findings.recommendation.why
@@ -71,7 +71,7 @@ def test_a_run_on_two_workloads_is_one_sentence(run_of: Any, manifest: Any) -> N
     plan = manifest(conditions=(Condition("code-edit", 512, 0.0), CHAT), simulated=True)
     findings = analyse(plan, cells)
     assert findings.answer == (
-        "SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16) and never pays off on "
+        "SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 15) and never pays off on "
         "chat (1 to 32 concurrent requests)."
     )
     assert findings.recommendation is not None
@@ -232,7 +232,7 @@ def test_conditions_of_one_workload_are_told_apart(run_of: Any, manifest: Any) -
     long = Condition("code-edit", 4000, 0.0)
     cells = run_of(C86) + run_of({1: 1.7, 32: 1.2}, condition=long)
     answer = analyse(manifest(conditions=(Condition("code-edit", 512, 0.0), long)), cells).answer
-    assert "on code-edit at 512 tokens (bracket 8 to 16)" in answer
+    assert "on code-edit at 512 tokens (bracket 8 to 15)" in answer
     assert (
         "pays off on code-edit at 4000 tokens at every load up to 32 concurrent requests, still 1.20x there" in answer
     )
@@ -255,7 +255,7 @@ def test_profiles_for_attribution_are_measured_and_never_advised(run_of: Any, ma
         methods={"baseline": "none", "baseline-sync": "none", "cost-probe": "draft_model", "ngram": "ngram"},
     )
     findings = analyse(plan, list(cells))
-    assert findings.answer == "ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 16)."
+    assert findings.answer == "ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 15)."
     assert findings.recommendation is not None
     assert findings.recommendation.holds_for.startswith("ngram ")
     assert len(findings.conditions[0].profiles) == 3

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from loadgen.analysis.breakeven import interval
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, ConditionFinding, Crossing, Findings, ProfileFinding
 from loadgen.report.axes_sections import axes_sections
 from loadgen.report.words import MISSING, crossing_words
@@ -36,3 +37,15 @@ def test_a_bracket_is_called_one() -> None:
     crossing = Crossing(12.0, (8.0, 15.0), 8, 16, "down")
     assert crossing_words(crossing) == "12 (bracket 8 to 15)"
     assert crossing_words(replace(crossing, kind="curve")) == "12 (95 % CI 8 to 15)"
+
+
+def test_a_bracket_stays_one_where_the_run_is_indicative_and_a_curve_loses_its_confidence() -> None:
+    crossing = Crossing(12.0, (8.0, 15.0), 8, 16, "down")
+    assert crossing_words(crossing, indicative=True) == "12 (bracket 8 to 15)"
+    assert crossing_words(replace(crossing, kind="curve"), indicative=True) == "12 (8 to 15)"
+
+
+def test_sentence_and_table_give_a_crossing_the_same_interval() -> None:
+    for kind in ("bracket", "curve"):
+        crossing = Crossing(12.0, (8.0, 15.0), 8, 16, "down", kind)
+        assert f"12 ({interval(crossing)})" == crossing_words(crossing)
