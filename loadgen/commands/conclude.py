@@ -1,5 +1,6 @@
 """From a run folder to its answer: analyse, write, show. Every command that ends with an answer ends here."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,11 @@ from loadgen.errors import ExitCode, UsageError
 from loadgen.report.write import write_reports
 from loadgen.store.codec import decode
 from loadgen.store.diagnostic import diagnostics
-from loadgen.store.folder import RunFolder
+from loadgen.store.folder import RunFolder, StoredEvent
+from loadgen.store.jsonl import DamagedLineError
+from loadgen.store.model import CellResult
 
+SHOWN_FAILURES = 3
 VERIFY, VERIFICATION = "verify", "verification.json"
 STATES = ("started", "interrupted", "completed")
 """Kinds of event that tell a run's state; the last one holds."""
@@ -23,16 +27,38 @@ STATES = ("started", "interrupted", "completed")
 
 def find_findings(folder: RunFolder) -> Findings:
     """What the run's cells say. A run that was begun and never completed, killed ones too, is interrupted."""
-    states = [event.kind for event in folder.events() if event.kind in STATES]
+    events = tuple(folder.events())
+    states = [event.kind for event in events if event.kind in STATES]
     interrupted = bool(states) and states[-1] != "completed"
     findings = analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
     # An imported run says in its manifest what cannot be known from it.
     unknown = folder.manifest().settings.get("unknown", ())
-    prompts = prompt_notes(by_prompt(prompt_times(folder), folder.manifest().against))
-    findings = replace(findings, notes=(*findings.notes, *unknown, *prompts))
+    failed = failed_notes(events, folder.cells())
+    findings = replace(findings, notes=(*findings.notes, *failed, *unknown, *_prompt_notes(folder)))
     findings = replace(findings, diagnostics=diagnose(diagnostics(folder.path), folder.cells()))
     verification = find_verification(folder)
     return with_verification(findings, verification) if verification else findings
+
+
+def failed_notes(events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> tuple[str, ...]:
+    """One note for the cells that failed and were not measured since, with the first reasons; none if all stand."""
+    measured = {str(cell.key) for cell in cells}
+    failed = {str(event.details.get("cell")): event.text for event in events if event.kind == "cell-failed"}
+    missing = {key: reason for key, reason in failed.items() if key not in measured}
+    if not missing:
+        return ()
+    shown = "; ".join(f"{key}: {reason.rstrip('.')}" for key, reason in list(missing.items())[:SHOWN_FAILURES])
+    more = f"; and {len(missing) - SHOWN_FAILURES} more" if len(missing) > SHOWN_FAILURES else ""
+    count = "1 cell" if len(missing) == 1 else f"{len(missing)} cells"
+    return (f"{count} failed and could not be measured ({shown}{more}); --resume tries again",)
+
+
+def _prompt_notes(folder: RunFolder) -> tuple[str, ...]:
+    try:
+        return prompt_notes(by_prompt(prompt_times(folder), folder.manifest().against))
+    except DamagedLineError as error:
+        # The verdict rests on the cells.
+        return (f"pairs by prompt are left out: {str(error).rstrip('.')}",)
 
 
 def find_verification(folder: RunFolder) -> Verification | None:

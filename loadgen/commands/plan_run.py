@@ -9,7 +9,7 @@ from loadgen.analysis.capacity_offer import Wish
 from loadgen.analysis.capacity_open import left_out, open_points
 from loadgen.analysis.capacity_samples import Span, load_points, span_of
 from loadgen.commands.conclude import find_findings, print_json
-from loadgen.errors import ExitCode, UsageError
+from loadgen.errors import ExitCode
 from loadgen.report.plan_json import plan_json
 from loadgen.report.plan_write import write_plan
 from loadgen.store.folder import RunFolder, find_run
@@ -69,13 +69,10 @@ def code_of(plan: Plan) -> ExitCode:
 def read_points(folder: RunFolder) -> dict[tuple[Condition, str], tuple[LoadPoint, ...]]:
     """The run's levels with their single requests. UsageError if a line cannot be read."""
     spans: dict[CellKey, list[Span]] = {}
-    try:
-        for stored in folder.requests():
-            span = span_of(stored.record) if stored.phase == "measure" else None
-            if span is not None:
-                spans.setdefault(stored.cell, []).append(span)
-    except ValueError as error:
-        raise UsageError(f"A request cannot be read ({error}); remove that line, or sweep again.") from error
+    for stored in folder.requests():
+        span = span_of(stored.record) if stored.phase == "measure" else None
+        if span is not None:
+            spans.setdefault(stored.cell, []).append(span)
     return load_points(folder.manifest(), folder.cells(), spans)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from loadgen.store.folder import RUNS, list_runs
+from loadgen.store.folder import RUNS, list_runs, unreadable_runs
 
 
 def command(
@@ -19,7 +19,10 @@ def command(
     from loadgen.store.codec import encode
 
     found = list_runs(runs)
-    if not found and not as_json:
+    damaged = unreadable_runs(runs)
+    for error in damaged.values():
+        typer.echo(f"loadgen: {error}", err=True)
+    if not found and not damaged and not as_json:
         typer.echo(f"There is no run under {runs}/ yet; `make sweep PROFILE=ngram` makes one.")
     for run in found:
         manifest = run.manifest()

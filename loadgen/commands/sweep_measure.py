@@ -11,7 +11,7 @@ from loadgen.analysis.refine import LOOKS
 from loadgen.commands import options
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
 from loadgen.engines.base import Engine
-from loadgen.errors import ExitCode, LoadgenError, NoVerdictError
+from loadgen.errors import ExitCode, LoadgenError, NoVerdictError, UsageError
 from loadgen.load.target import Target
 from loadgen.load.workers.closed_loop import run_workers
 from loadgen.load.workers.pool import WorkerPool
@@ -52,7 +52,12 @@ def measure(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError 
     folder.append_event("started", "measuring begins")
     _announce(job, listener)
     outcome = _measured(job, listener)
-    folder.append_event("completed" if outcome is None else "interrupted", str(outcome or "all cells measured"))
+    try:
+        folder.append_event("completed" if outcome is None else "interrupted", str(outcome or "all cells measured"))
+    except UsageError:
+        # The disk is full: what ended the run says so. Without this line a run reads as interrupted, which it is.
+        if outcome is None:
+            raise
     return outcome
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen.errors import UsageError
 from loadgen.load.summary import Distribution
 from loadgen.store.jsonl import Appender, read
 from loadgen.store.model import CellKey
@@ -51,9 +50,6 @@ def append_diagnostic(run: Path, cell: DiagnosticCell) -> None:
 def diagnostics(run: Path) -> tuple[DiagnosticCell, ...]:
     """The diagnostic cells in their order; of two with one key the first. UsageError if a line cannot be read."""
     found: dict[CellKey, DiagnosticCell] = {}
-    try:
-        for cell in read(run / FILE, DiagnosticCell):
-            found.setdefault(cell.key, cell)
-    except ValueError as error:
-        raise UsageError(f"A diagnostic cell cannot be read ({error}); remove that line.") from error
+    for cell in read(run / FILE, DiagnosticCell):
+        found.setdefault(cell.key, cell)
     return tuple(found.values())

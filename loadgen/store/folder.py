@@ -112,17 +112,14 @@ class RunFolder:
             return decode(path.read_bytes(), Manifest)
         except ValueError as error:
             raise UsageError(
-                f"{path} cannot be read ({error}); it may come from another version of loadgen."
+                f"{path} cannot be read ({error}): damaged, or from another version of loadgen; repair or remove it."
             ) from error
 
     def cells(self) -> tuple[CellResult, ...]:
         """The measured cells in the order in which they ended; of a cell that stands twice, the first."""
         seen: dict[CellKey, CellResult] = {}
-        try:
-            for cell in read(self.path / "cells.jsonl", CellResult):
-                seen.setdefault(cell.key, cell)
-        except ValueError as error:
-            raise UsageError(f"A cell cannot be read ({error}); remove that line to measure the cell again.") from error
+        for cell in read(self.path / "cells.jsonl", CellResult):
+            seen.setdefault(cell.key, cell)
         return tuple(seen.values())
 
     def servers(self) -> tuple[ServerFacts, ...]:
@@ -184,17 +181,36 @@ def create_run(label: str, runs: Path = RUNS) -> RunFolder:
 
 
 def list_runs(runs: Path = RUNS) -> list[RunFolder]:
-    """The folders that hold a run, oldest first."""
-    if not runs.is_dir():
-        return []
-    found = [RunFolder(path) for path in runs.iterdir() if (path / "manifest.json").is_file()]
-    return sorted(found, key=lambda run: (run.manifest().created_at, run.run_id))
+    """The folders that hold a run, oldest first; `unreadable_runs` has those that cannot be read."""
+    return [run for _, run in sorted(_look(runs)[0], key=lambda found: (found[0], found[1].run_id))]
+
+
+def unreadable_runs(runs: Path = RUNS) -> dict[str, UsageError]:
+    """Folder name → why its manifest cannot be read: one damaged run must not hide the others, nor vanish."""
+    return _look(runs)[1]
+
+
+def _look(runs: Path) -> tuple[list[tuple[str, RunFolder]], dict[str, UsageError]]:
+    found: list[tuple[str, RunFolder]] = []
+    unreadable: dict[str, UsageError] = {}
+    for path in sorted(runs.iterdir()) if runs.is_dir() else ():
+        if (path / "manifest.json").is_file():
+            run = RunFolder(path)
+            try:
+                found.append((run.manifest().created_at, run))
+            except UsageError as error:
+                unreadable[path.name] = error
+    return found, unreadable
 
 
 def find_run(name: str, runs: Path = RUNS) -> RunFolder:
     """The run of that name: a path, a folder's name under `runs`, or `latest`; UsageError names what there is."""
     if name == "latest":
         there = list_runs(runs)
+        # Names begin with the time: an older run in the place of a newer, damaged one would be the wrong answer.
+        for damaged, error in unreadable_runs(runs).items():
+            if not there or damaged > there[-1].run_id:
+                raise error
         if not there:
             raise UsageError(f"There is no run under {runs}/ yet; `make sweep PROFILE=ngram` makes one.")
         return there[-1]

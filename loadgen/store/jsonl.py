@@ -5,9 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from loadgen.errors import UsageError
 from loadgen.store.codec import decode, encode
 
 T = TypeVar("T")
+
+
+class DamagedLineError(UsageError, ValueError):
+    """A line that is neither the last one, torn, nor a fact: something else than loadgen wrote into the file."""
 
 
 class Appender:
@@ -23,13 +28,28 @@ class Appender:
         self._file: BinaryIO = path.open("ab", buffering=0)
 
     def append(self, *facts: object) -> None:
-        """Writes the facts, each on its own line; they are the kernel's when this returns."""
-        if facts:
-            self._file.write(b"".join(encode(fact) + b"\n" for fact in facts))
+        """Writes the facts, each on its own line; they are the kernel's when this returns.
+
+        UsageError if they do not fit on the disk; then none of them stands in the file, and a resume finds it whole.
+        """
+        if not facts:
+            return
+        data = memoryview(b"".join(encode(fact) + b"\n" for fact in facts))
+        before = self._file.seek(0, os.SEEK_END)
+        try:
+            # A raw file may take less than it was given: the end of a full disk is a short write, no error.
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            self._file.truncate(before)
+            raise _unwritable(self._path, error) from error
 
     def sync(self) -> None:
         """The file's lines are on the disk when this returns."""
-        os.fsync(self._file.fileno())
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
 
     def close(self) -> None:
         """Closes the file; further appends fail."""
@@ -39,7 +59,7 @@ class Appender:
 def read(path: Path, kind: type[T]) -> Iterator[T]:
     """The facts of a file, in their order; a missing file gives none, a torn last line is passed over.
 
-    Raises ValueError with file and line for any other line that does not fit.
+    DamagedLineError names file and line of any other line that does not fit.
     """
     if not path.exists():
         return
@@ -50,7 +70,11 @@ def read(path: Path, kind: type[T]) -> Iterator[T]:
             try:
                 yield decode(line, kind)
             except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from error
+                raise DamagedLineError(f"{path}:{number} cannot be read ({error}); remove that line.") from error
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"{path} cannot be written ({error.strerror or error}); free some space, then resume the run.")
 
 
 def _cut_torn_tail(path: Path) -> None:

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen.errors import UsageError
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.store.jsonl import Appender, read
 from loadgen.store.model import Condition
@@ -73,10 +72,7 @@ def append_open_cell(run: Path, cell: OpenCell) -> None:
 
 def open_cells(run: Path) -> tuple[OpenCell, ...]:
     """The measured rates; of two measurements of one, the later. UsageError if a line cannot be read."""
-    try:
-        latest = {(cell.profile, cell.condition, cell.rate_per_s): cell for cell in read(_path(run), OpenCell)}
-    except ValueError as error:
-        raise UsageError(f"A measured rate cannot be read ({error}); remove that line.") from error
+    latest = {(cell.profile, cell.condition, cell.rate_per_s): cell for cell in read(_path(run), OpenCell)}
     return tuple(latest[key] for key in sorted(latest))
 
 

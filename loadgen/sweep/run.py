@@ -8,7 +8,7 @@ from typing import Any
 
 from loadgen.clock import now_s
 from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
-from loadgen.errors import ServerError
+from loadgen.errors import ServerError, UsageError
 from loadgen.load.target import Target
 from loadgen.metrics.scrape import MetricsClient
 from loadgen.store.folder import RunFolder
@@ -225,7 +225,9 @@ class SweepRun:
         await asyncio.gather(*(self._stop(name) for name in tuple(self._up)))
 
     def _on_engine(self, event: EngineEvent) -> None:
-        self.folder.append_event("server", f"{event.profile}: {event.phase} {event.detail}".strip())
+        # A full disk must not keep a server from being stopped; the next cell's write says what is wrong.
+        with contextlib.suppress(UsageError):
+            self.folder.append_event("server", f"{event.profile}: {event.phase} {event.detail}".strip())
         self.listener(ServerProgress(event))
 
 
