@@ -167,6 +167,16 @@ class ConditionFinding:
 
 
 @dataclass(frozen=True)
+class ScheduleEdges:
+    """Where a recommended schedule changes its K, on both axes."""
+
+    profile: str
+    condition: Condition
+    places: tuple[tuple[int, int], ...]
+    """(last requests per engine step, last requests in flight) before each change."""
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """What to set, for which load, and how sure that is."""
 
@@ -175,6 +185,8 @@ class Recommendation:
     holds_for: str
     verified: bool | None
     why: str
+    edges: ScheduleEdges | None = None
+    """Of a schedule that is to be set; None for any other advice."""
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadgen.analysis.answer import best_gain, candidate, label, server_fault
 from loadgen.analysis.batchmap import batch_at, batches_of
 from loadgen.analysis.capability import OLD_SWITCH, SCHEDULE, TWO_POOLS, Ability, ability
 from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
-from loadgen.analysis.recommendation_advice import DEFAULT_END, Advice, edges_of
+from loadgen.analysis.recommendation_advice import DEFAULT_END, Advice, edges_of, schedule_edges
 from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_advice import OFF, STATIC, feasible, recommend_schedule
 from loadgen.analysis.schedule_ladder import LadderFinding, ladder_findings
@@ -51,7 +51,7 @@ class _Case:
 def recommend(conditions: Sequence[ConditionFinding], situation: Situation) -> Recommendation | None:
     """The setting for the case with the largest gain, with what it holds for; None while nothing is settled."""
     advice = advise(conditions, situation)
-    return advice.recommendation if advice else None
+    return replace(advice.recommendation, edges=schedule_edges(advice)) if advice else None
 
 
 def advise(conditions: Sequence[ConditionFinding], situation: Situation) -> Advice | None:

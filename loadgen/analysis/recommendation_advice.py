@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from loadgen.analysis.model import Recommendation
+from loadgen.analysis.model import Recommendation, ScheduleEdges
 from loadgen.analysis.schedule import Choice
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.model import Condition
@@ -35,3 +35,16 @@ class Advice:
 def edges_of(in_flight: BatchSchedule) -> tuple[int, ...]:
     """The last load of each range but the last."""
     return tuple(last for _, last, _ in in_flight[:-1])
+
+
+def schedule_edges(advice: Advice) -> ScheduleEdges | None:
+    """The edges of the schedule on both axes; None where no schedule is advised.
+
+    Ranges that fall on their predecessor by requests per step are merged there and not by requests in flight: such a
+    schedule has no edge-by-edge map, and gives None.
+    """
+    batches, in_flight = advice.ranges, advice.in_flight
+    if advice.choice is not Choice.SCHEDULE or [k for *_, k in batches] != [k for *_, k in in_flight]:
+        return None
+    places = tuple(zip(edges_of(batches), edges_of(in_flight), strict=True))
+    return ScheduleEdges(advice.profile, advice.condition, places)

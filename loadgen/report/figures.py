@@ -3,38 +3,31 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from loadgen.analysis.model import ConditionFinding, LevelFinding
-from loadgen.analysis.pairs import Pairing, pair_cells
+from loadgen.analysis.model import ConditionFinding, LevelFinding, ScheduleEdges
+from loadgen.analysis.pairs import pair_cells
 from loadgen.report.chart import Chart
 from loadgen.report.detail import Detail
 from loadgen.report.latency import spread, tail
 from loadgen.report.parts import parts
+from loadgen.report.speedup_chart import speedup
 from loadgen.report.traces import (
     BASELINE_COLOUR,
     Figure,
     Series,
-    band,
     baseline,
     baseline_style,
     error_bars,
     layout_of,
-    line_at_one,
     lines,
-    note,
     trace_of,
-    turn_shapes,
-    void,
-    x_of,
 )
 from loadgen.report.words import (
-    crossing_words,
     finite,
     fixed,
     milliseconds,
     percent,
     plus_minus,
     ratio_of,
-    ratio_with_interval,
     value_of,
 )
 from loadgen.store.model import CellResult
@@ -43,16 +36,22 @@ NO_DETAIL = Detail()
 
 
 def charts(
-    condition: ConditionFinding, against: str, cells: Sequence[CellResult] = (), detail: Detail = NO_DETAIL
+    condition: ConditionFinding,
+    against: str,
+    cells: Sequence[CellResult] = (),
+    detail: Detail = NO_DETAIL,
+    edges: ScheduleEdges | None = None,
 ) -> list[Chart]:
-    """The charts of one condition, in reading order; charts without a single point are left out."""
+    """The charts of one condition, in reading order; charts without a single point are left out. `edges`: those of
+    the recommended schedule, if it is one of this condition.
+    """
     series = [Series(profile, i) for i, profile in enumerate(condition.profiles)]
     levels = sorted({level.concurrency for profile in condition.profiles for level in profile.levels})
     if not levels:
         return []
     where = condition.condition
     made = [
-        _speedup(series, levels, pair_cells((c for c in cells if c.key.condition == where), against)),
+        speedup(series, levels, pair_cells((c for c in cells if c.key.condition == where), against), edges),
         _throughput(series, levels, against),
         _why(series, levels) if len(series) <= 2 else _why_many(series),
         # One chart a profile would bury the others; the sentences stand below each table.
@@ -68,69 +67,6 @@ def charts(
         _pareto(series, against),
     ]
     return [chart for chart in made if chart and any(trace["x"] for trace in chart.figure["data"])]
-
-
-def _speedup(series: list[Series], levels: list[int], pairings: Sequence[Pairing]) -> Chart:
-    """Speed-up over concurrency with bands, the single pairs, the line at 1.0 and the break-even intervals."""
-    data: list[Figure] = []
-    shapes: list[Figure] = [line_at_one(levels)]
-    annotations: list[Figure] = []
-    for one in series:
-        data += [band(one, lambda r: r.speedup), lines(one, lambda r: value_of(r.speedup), _speedup_hover)]
-        data.append(void(one, lambda r: value_of(r.speedup)))
-        data += [_pairs(one, pairing) for pairing in pairings if pairing.profile == one.profile.profile]
-        columns, notes = _turns(one, len(annotations))
-        shapes += columns
-        annotations += notes if len(series) <= 2 else []
-    layout = layout_of(levels, "speed-up", {"ticksuffix": "×", "rangemode": "normal"})
-    layout |= {"shapes": shapes, "annotations": annotations}
-    shows = (
-        "Output tokens per second, profile over baseline, with its 95 % interval. Above 1.0 speculation pays; "
-        "dots are single pairs (voided ones too), the shaded column is the interval of the break-even, "
-        "a cross is a level that carries no verdict."
-    )
-    return Chart("speedup", "Where it pays", shows, {"data": _with_points(data), "layout": layout}, wide=True)
-
-
-def _turns(one: Series, row: int) -> tuple[list[Figure], list[Figure]]:
-    """(shaded columns, notes) for the crossings of output tokens/s; the notes start at `row` from below."""
-    found = one.profile.break_even.get("output_tokens_per_s")
-    shapes: list[Figure] = []
-    notes: list[Figure] = []
-    if found is None:
-        return shapes, notes
-    for crossing in found.crossings:
-        low, high = (finite(v) for v in crossing.ci95)
-        centre = finite(crossing.concurrency)
-        if low is None or high is None or centre is None:
-            continue
-        shapes += turn_shapes(one, low, centre, high)
-        words = f"{one.name} turns at<br>{crossing_words(crossing, indicative=found.indicative)}"
-        side, edge = ("left", low) if crossing.direction == "down" else ("right", high)
-        notes.append(note(x_of(edge), words, side, row + len(notes)))
-    return shapes, notes
-
-
-def _pairs(one: Series, pairing: Pairing) -> Figure:
-    """The single pairs of the valid levels as small dots: how far the repeats lie apart."""
-    valid = {level.concurrency for level in one.profile.levels if level.valid}
-    rows = [
-        (pair.key, pair.profile.output_tokens_per_s / pair.baseline.output_tokens_per_s)
-        for pair in pairing.pairs
-        if pair.key.level in valid and pair.baseline.output_tokens_per_s > 0
-    ]
-    rows = [(key, ratio) for key, ratio in rows if math.isfinite(ratio)]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": f"{one.name}: pairs",
-        "x": [x_of(key.level) for key, _ in rows],
-        "y": [ratio for _, ratio in rows],
-        "marker": {"color": one.colour, "size": 6, "opacity": 0.5},
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "legendgroup": one.name,
-    }
 
 
 def _throughput(series: list[Series], levels: list[int], against: str) -> Chart:
@@ -287,17 +223,6 @@ def pooled_positions(levels: Iterable[LevelFinding]) -> list[float]:
                 sums[i] += weight * share
                 weights[i] += weight
     return [total / weight for total, weight in zip(sums, weights, strict=True) if weight > 0]
-
-
-def _with_points(data: list[Figure]) -> list[Figure]:
-    """The traces that have a point."""
-    return [trace for trace in data if trace["x"]]
-
-
-def _speedup_hover(level: LevelFinding) -> str:
-    """Ratio, interval, n and the batch that the server really ran."""
-    batch = f", batch {fixed(level.batch, 1)}" if finite(level.batch) is not None else ""
-    return f"{ratio_with_interval(level.speedup)}, n = {level.n}{batch}"
 
 
 def _throughput_hover(level: LevelFinding) -> str:

@@ -4,21 +4,26 @@ import math
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from loadgen.analysis.model import ConditionFinding, LevelFinding
-from loadgen.report.traces import BASELINE_COLOUR, Series, x_of
+from loadgen.analysis.model import ConditionFinding, LevelFinding, ScheduleEdges
+from loadgen.report.speedup_chart import FEW
+from loadgen.report.traces import BASELINE_COLOUR, TEXT_TONE, Series, x_of
 from loadgen.report.words import clean, condition_words, finite, value_of
 
 WIDTH, HEIGHT = 760, 400
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 82
 # Stroke patterns in pixels, in the order of traces.DASHES.
 STROKES = ("", "8 5", "2 4", "8 4 2 4", "14 6", "14 4 2 4")
+BAR = 8
+"""Pixels per row of the strip below the curves."""
 TEXT, GRID = "#1b1f24", "#dfe3e8"
 
 
 class Frame:
     """Maps levels and ratios to pixels."""
 
-    def __init__(self, levels: Iterable[int], ratios: Iterable[float]) -> None:
+    def __init__(self, levels: Iterable[int], ratios: Iterable[float], strip: int = 0) -> None:
+        """`strip` pixels stay free below the curves."""
+        self.foot = HEIGHT - BOTTOM - strip
         self.levels = sorted(levels)
         self.x_low, self.x_high = x_of(self.levels[0]) - 0.2, x_of(self.levels[-1]) + 0.2
         ends = [1.0, *ratios]
@@ -34,7 +39,7 @@ class Frame:
     def y(self, ratio: float) -> float:
         """Pixels from the top."""
         share = (ratio - self.y_low) / (self.y_high - self.y_low)
-        return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+        return round(self.foot - share * (self.foot - TOP), 1)
 
     def ticks(self) -> list[float]:
         """The y axis' ticks."""
@@ -49,22 +54,25 @@ def tick_step(span: float) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
 
 
-def speedup_svg(condition: ConditionFinding) -> str | None:
-    """The chart as SVG text; None if no valid level has a speed-up."""
+def speedup_svg(condition: ConditionFinding, edges: ScheduleEdges | None = None) -> str | None:
+    """The chart as SVG text; None if no valid level has a speed-up. `edges`: the recommended schedule's."""
     series = [Series(profile, i) for i, profile in enumerate(condition.profiles)]
     rows = [r for one in series for r in _valid(one)]
     if not rows:
         return None
     ends = [end for r in rows if r.speedup for end in (*(r.speedup.ci95 or ()), r.speedup.value)]
-    frame = Frame({r.concurrency for r in rows}, (e for e in ends if math.isfinite(e)))
+    many = len(series) > FEW
+    levels = {r.concurrency for r in rows}
+    frame = Frame(levels, (e for e in ends if math.isfinite(e)), BAR * len(series) + BAR if many else 0)
     title = escape(f"Speed-up over requests in flight: {condition_words(condition.condition)}")
     look = f'font-family="system-ui, sans-serif" font-size="13" fill="{TEXT}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" {look}>',
         f"<title>{title}</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        *_turns(series, frame),
+        *(_bars(series, frame) if many else _turns(series, frame)),
         *_axes(frame),
+        *_edges(edges, frame),
     ]
     for one in series:
         parts += _line(one, frame)
@@ -103,6 +111,28 @@ def _turns(series: list[Series], frame: Frame) -> Iterator[str]:
                 x, end = frame.x(low), frame.x(high)
                 size = f'width="{max(1.0, round(end - x, 1))}" height="{HEIGHT - TOP - BOTTOM}"'
                 yield f'<rect x="{x}" y="{TOP}" {size} fill="{one.colour}" fill-opacity="0.13"/>'
+
+
+def _bars(series: list[Series], frame: Frame) -> Iterator[str]:
+    """The break-even intervals of many profiles, a row each below the curves: columns would cover each other."""
+    for row, one in enumerate(series, 1):
+        found = one.profile.break_even.get("output_tokens_per_s")
+        for crossing in found.crossings if found else ():
+            low, high = (finite(v) for v in crossing.ci95)
+            if low is not None and high is not None:
+                x, end = frame.x(low), frame.x(high)
+                y = frame.foot + BAR * row
+                yield f'<path d="M{x} {y}H{max(end, x + 2)}" stroke="{one.colour}" stroke-width="{BAR - 3}"/>'
+
+
+def _edges(edges: ScheduleEdges | None, frame: Frame) -> Iterator[str]:
+    """The schedule's edges as upright lines with the requests per step at their head."""
+    for row, (batch, in_flight) in enumerate(edges.places if edges else ()):
+        x, y = frame.x(in_flight + 0.5), TOP + 14 + 18 * row
+        side = "end" if x > (LEFT + WIDTH - RIGHT) / 2 else "start"
+        words = f"K changes above {batch} per step ({in_flight} in flight)"
+        yield f'<path d="M{x} {TOP}V{HEIGHT - BOTTOM}" stroke="{TEXT_TONE}" stroke-width="2" stroke-dasharray="10 5"/>'
+        yield f'<text x="{x - 6 if side == "end" else x + 6}" y="{y}" text-anchor="{side}">{words}</text>'
 
 
 def _line(one: Series, frame: Frame) -> Iterator[str]:

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadgen.analysis.model import BreakEven, Check, Findings, LevelFinding, ProfileFinding
+from loadgen.analysis.model import (
+    BreakEven,
+    Check,
+    ConditionFinding,
+    Findings,
+    LevelFinding,
+    ProfileFinding,
+    ScheduleEdges,
+)
 from loadgen.report.chart import Chart
 from loadgen.report.columns import pays
 from loadgen.report.detail import Detail
@@ -133,11 +141,17 @@ def condition_views(
             ProfileView(profile, manifest.num_speculative_tokens.get(profile.profile), turns(profile))
             for profile in condition.profiles
         )
-        drawn = tuple(charts(condition, findings.against, cells, detail))
-        views.append(
-            ConditionView(f"c{index}", condition_words(condition.condition), drawn, profiles, speedup_svg(condition))
-        )
+        edges = edges_in(findings, condition)
+        drawn = tuple(charts(condition, findings.against, cells, detail, edges))
+        picture = speedup_svg(condition, edges)
+        views.append(ConditionView(f"c{index}", condition_words(condition.condition), drawn, profiles, picture))
     return views
+
+
+def edges_in(findings: Findings, condition: ConditionFinding) -> ScheduleEdges | None:
+    """The recommended schedule's edges, if it was made from this condition."""
+    edges = findings.recommendation.edges if findings.recommendation else None
+    return edges if edges is not None and edges.condition == condition.condition else None
 
 
 def run_charts(findings: Findings, cells: Sequence[CellResult], detail: Detail) -> list[Chart]:

@@ -10,6 +10,7 @@ from loadgen.report.html import render_html
 from loadgen.report.markdown import render_markdown
 from loadgen.report.summary import dumps, summary
 from loadgen.report.svg import speedup_svg
+from loadgen.report.view import edges_in
 from loadgen.store.folder import write_whole
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
@@ -25,7 +26,9 @@ def write_reports(
 
     The figures come first, so that a fault in a page leaves them. Raises UsageError if the folder cannot be written.
     """
-    charts = {i: svg for i, c in enumerate(findings.conditions) if (svg := speedup_svg(c)) is not None}
+    charts = {
+        i: svg for i, c in enumerate(findings.conditions) if (svg := speedup_svg(c, edges_in(findings, c))) is not None
+    }
     # Numbered, not named: a workload's name comes from outside.
     pictures = {i: f"speedup-{i + 1}.svg" for i in charts}
     makers: dict[str, Callable[[], str]] = {
