@@ -1,5 +1,6 @@
 """The command line: one line per command; the work is in `loadgen.commands`."""
 
+import errno
 import sys
 from collections.abc import Callable
 from inspect import cleandoc
@@ -81,6 +82,13 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
+_ENVIRONMENT = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG),
+    *(errno.EMFILE, errno.ENFILE, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR),
+}
+"""Faults of the machine or of a path that was given: a person can mend them, so they are told in one sentence."""
+
+
 def main() -> None:
     """Runs a command; an error for the user is one sentence and its exit code."""
     try:
@@ -88,10 +96,16 @@ def main() -> None:
     except LoadgenError as error:
         sys.stderr.write(f"loadgen: {error}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("loadgen: interrupted\n")
-        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of a pipe (`loadgen runs | head`) went away: nothing to tell.
         sys.stderr.close()
         sys.exit(ExitCode.ANSWER)
+    except OSError as error:
+        if error.errno not in _ENVIRONMENT:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"loadgen: {place}{error.strerror}; change that, and start again.\n")
+        sys.exit(ExitCode.USAGE)
+    except KeyboardInterrupt:
+        sys.stderr.write("loadgen: interrupted\n")
+        sys.exit(ExitCode.INTERRUPTED)

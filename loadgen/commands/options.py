@@ -54,6 +54,13 @@ def seconds(text: str, option: str) -> float:
     return value
 
 
+def span(value: float, option: str, least: float, most: float) -> float:
+    """The seconds, if they lie between the two; UsageError else, for a NaN too."""
+    if not least <= value <= most:
+        raise UsageError(f"{option} {value:g} is out of range; give seconds from {least:g} to {most:g}.")
+    return value
+
+
 def share(text: str, option: str) -> float:
     """A share between 0 and 1: `10%` or `0.1`."""
     try:

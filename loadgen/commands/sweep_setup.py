@@ -264,8 +264,9 @@ def _order(request: SweepRequest, engine: Engine) -> str:
 
 
 def _shape(request: SweepRequest, *, simulated: bool) -> CellShape:
-    if request.window_s is not None and not 0.2 <= request.window_s <= 3600:
-        raise UsageError(f"--window {request.window_s:g} is out of range; give seconds from 0.2 to 3600.")
+    options.span(request.start_timeout_s, "--start-timeout", 1, 86400)
+    if request.window_s is not None:
+        options.span(request.window_s, "--window", 0.2, 3600)
     default = 20.0 if request.slow_engine else (1.0 if request.quick else 2.5)
     window_s = request.window_s if request.window_s is not None else default
     # A quick run, or a window that was asked for, stays as long as it says.

@@ -146,6 +146,7 @@ def _plan(
     levels = options.levels(asked.levels) if asked.levels else manifest.levels
     shape = plan.shape
     if asked.window_s is not None:
+        options.span(asked.window_s, "--window", 0.2, 3600)
         shape = replace(shape, window_s=asked.window_s, max_window_s=max(shape.max_window_s, 4 * asked.window_s))
     # The same servers fitted beside each other before, if they were up together by the user's will.
     together = engine.can_run_together or (plan.order == "together" and not asked.engine and not asked.url)

@@ -26,7 +26,7 @@ def list_profiles(directory: Path | None = None) -> list[str]:
     folder = directory or default_directory()
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder} with profiles; name one, or run in loadgen's project folder.")
-    names = {path.stem for pattern in ("*.yaml", "*.yml") for path in folder.glob(pattern)}
+    names = {path.stem for pattern in ("*.yaml", "*.yml") for path in folder.glob(pattern) if path.is_file()}
     return sorted(names, key=lambda name: (name != "baseline", name))
 
 

@@ -14,7 +14,7 @@ from loadgen.errors import UsageError
 from loadgen.load.record import RequestRecord
 from loadgen.metrics.model import CounterDelta, GaugeSample, HistogramDelta
 from loadgen.store.codec import decode, encode
-from loadgen.store.jsonl import Appender, read
+from loadgen.store.jsonl import Appender, read, unwritable
 from loadgen.store.model import CellKey, CellResult, Manifest, ServerFacts
 from loadgen.store.requests import StoredRequest, pack, read_requests
 
@@ -81,11 +81,13 @@ class RunFolder:
 
     def write_scrape(self, cell: CellKey, moment: str, body: bytes) -> None:
         """One `/metrics` body as it came, compressed."""
-        folder = self.path / "scrapes"
-        folder.mkdir(exist_ok=True)
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(cell))
-        with gzip.open(folder / f"{name}-{moment}.txt.gz", "wb", compresslevel=3) as file:
-            file.write(body)
+        path = self.path / "scrapes" / f"{name}-{moment}.txt.gz"
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(gzip.compress(body, compresslevel=3))
+        except OSError as error:
+            raise unwritable(path, error) from error
 
     def profile_path(self, name: str) -> Path:
         """Where a profile's file goes as it is started."""

@@ -24,8 +24,11 @@ class Appender:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        _cut_torn_tail(path)
-        self._file: BinaryIO = path.open("ab", buffering=0)
+        try:
+            _cut_torn_tail(path)
+            self._file: BinaryIO = path.open("ab", buffering=0)
+        except OSError as error:
+            raise unwritable(path, error) from error
 
     def append(self, *facts: object) -> None:
         """Writes the facts, each on its own line; they are the kernel's when this returns.
@@ -42,14 +45,14 @@ class Appender:
                 data = data[self._file.write(data) :]
         except OSError as error:
             self._file.truncate(before)
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
 
     def sync(self) -> None:
         """The file's lines are on the disk when this returns."""
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
 
     def close(self) -> None:
         """Closes the file; further appends fail."""
@@ -73,8 +76,11 @@ def read(path: Path, kind: type[T]) -> Iterator[T]:
                 raise DamagedLineError(f"{path}:{number} cannot be read ({error}); remove that line.") from error
 
 
-def _unwritable(path: Path, error: OSError) -> UsageError:
-    return UsageError(f"{path} cannot be written ({error.strerror or error}); free some space, then resume the run.")
+def unwritable(path: Path, error: OSError) -> UsageError:
+    """The sentence for a measurement that cannot be kept."""
+    return UsageError(
+        f"{path} cannot be written ({error.strerror or error}); free space or allow writing, then resume the run."
+    )
 
 
 def _cut_torn_tail(path: Path) -> None:

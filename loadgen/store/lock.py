@@ -16,7 +16,12 @@ class FolderLock:
         self._descriptor: int | None = None
 
     def __enter__(self) -> "FolderLock":
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UsageError(
+                f"{self._path.parent} cannot be written ({error.strerror or error}); copy the run to a folder that can."
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

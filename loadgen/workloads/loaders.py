@@ -53,6 +53,6 @@ def _first_record(path: Path) -> object:
         if line.strip():
             try:
                 return json.loads(line.decode("utf-8"))
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
     return None

@@ -48,6 +48,9 @@ def test_refine_starts_with_single_repeats_and_plans_its_looks() -> None:
         SweepRequest(refine=True, half_width="150%"),
         SweepRequest(order="sideways"),
         SweepRequest(sessions=0),
+        SweepRequest(start_timeout_s=float("nan")),
+        SweepRequest(start_timeout_s=-1.0),
+        SweepRequest(window_s=float("nan")),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(request_: SweepRequest) -> None:

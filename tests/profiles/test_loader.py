@@ -158,3 +158,9 @@ def test_options_of_vllm_that_loadgen_does_not_know_pass() -> None:
 
 def test_an_empty_file_has_no_options() -> None:
     assert dict(parse_profile("# nothing\n", name="f", label="f.yaml").settings) == {}
+
+
+def test_a_folder_that_ends_like_a_profile_is_none(tmp_path: Path) -> None:
+    (tmp_path / "ngram.yaml").mkdir()
+    with pytest.raises(UsageError, match="Unknown profile 'ngram'"):
+        load_profile("ngram", tmp_path)

@@ -12,6 +12,7 @@ from loadgen.errors import UsageError
 from loadgen.store.codec import encode
 from loadgen.store.folder import RunFolder, StoredEvent, find_run, list_runs, unreadable_runs
 from loadgen.store.jsonl import Appender, DamagedLineError, read
+from loadgen.store.lock import FolderLock
 from loadgen.store.model import Manifest
 
 
@@ -38,7 +39,7 @@ def test_a_full_disk_leaves_whole_lines_and_one_sentence(
     file.append(event("fits"))
     whole = path.read_bytes()
     limit_files(len(whole) + room)
-    with pytest.raises(UsageError, match=r"events\.jsonl cannot be written .*free some space"):
+    with pytest.raises(UsageError, match=r"events\.jsonl cannot be written .*free space"):
         file.append(event("fits no more"), event("nor this"))
     assert path.read_bytes() == whole
     limit_files(1 << 30)
@@ -98,3 +99,13 @@ def test_latest_is_never_silently_an_older_run(two_runs: Path) -> None:
     newest.write_text(json.dumps({"schema": 99}))
     with pytest.raises(UsageError, match="repair or remove it"):
         find_run("latest", two_runs)
+
+
+def test_a_folder_that_cannot_be_locked_or_written_is_one_sentence(tmp_path: Path) -> None:
+    # A folder in the file's place fails for root too, unlike a mode without write permission.
+    (tmp_path / "lock").mkdir()
+    (tmp_path / "events.jsonl").mkdir()
+    with pytest.raises(UsageError, match="cannot be written"), FolderLock(tmp_path):
+        pass
+    with pytest.raises(UsageError, match="cannot be written"):
+        Appender(tmp_path / "events.jsonl")

@@ -254,3 +254,20 @@ def test_missing_files_and_options_are_one_sentence(write: Write) -> None:
 
 def test_unique_share_of_nothing_is_nothing() -> None:
     assert unique_share(()) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [('{"prompt": "\\ud800 half"}', "half a character"), ("[" * 100_000, "nested too deeply")],
+)
+def test_a_line_that_no_request_can_carry_is_a_fault_with_its_number(tmp_path: Path, line: str, reason: str) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(jsonl(1) + line + "\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=f"line 2: .*{reason}"):
+        load_prompts(path)
+
+
+def test_two_escaped_halves_are_one_character(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text('{"prompt": "\\ud83d\\ude00"}\n', encoding="utf-8")
+    assert [p.messages[0].content for p in load_prompts(path).prompts if p.messages] == ["\U0001f600"]

@@ -63,11 +63,19 @@ def json_lines(raw: bytes, faults: list[Fault]) -> Iterator[tuple[int, Any]]:
         try:
             text = line.decode("utf-8")
             if text.strip():
-                yield number, json.loads(text)
+                value = json.loads(text)
+                # JSON may spell half a character (\\ud800), which no request can carry.
+                if "\\ud" in text.lower():
+                    json.dumps(value, ensure_ascii=False).encode("utf-8")
+                yield number, value
         except UnicodeDecodeError:
             faults.append(Fault(f"line {number}", "is not UTF-8"))
+        except UnicodeEncodeError:
+            faults.append(Fault(f"line {number}", "has half a character (a lone surrogate)"))
         except ValueError as error:
             faults.append(Fault(f"line {number}", f"is not JSON ({error})"))
+        except RecursionError:
+            faults.append(Fault(f"line {number}", "is nested too deeply"))
 
 
 def reason_of(error: ValidationError) -> str:

@@ -30,7 +30,7 @@ def read(path: Path) -> FilePrompts:
     """The first human turn of each conversation; those that have none are left out, with a warning that counts them."""
     try:
         entries = json.loads(read_bytes(path).decode("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"workload file {path} is not JSON in UTF-8 ({error}); give ShareGPT's JSON file") from error
     if not isinstance(entries, list):
         raise UsageError(f"workload file {path} is no list of conversations; give ShareGPT's JSON file")
