@@ -14,6 +14,7 @@ from loadgen.analysis.schedule_text import as_option, as_yaml, speculative_confi
 from loadgen.commands.conclude import find_verification, print_json
 from loadgen.errors import ExitCode, UsageError
 from loadgen.profiles.loader import load_profile
+from loadgen.report.words import headline
 from loadgen.store.codec import builtins
 from loadgen.store.folder import RunFolder
 
@@ -93,7 +94,7 @@ def as_text(found: Found) -> str:
     """The advice for a person: what to write, what it gains, why."""
     simulated = "SIMULATED. " if found.findings.simulated else ""
     if found.advice is None:
-        return f"{found.run_id}: {simulated}no schedule yet. {found.findings.answer}\n"
+        return f"{found.run_id}: {simulated}no schedule yet. {headline(found.findings)}\n"
     advice = found.advice
     parts = [f"{found.run_id}: {simulated}{advice.recommendation.holds_for}, by {found.objective}", ""]
     parts += _syntax(found, advice)

@@ -1,9 +1,12 @@
 """Tokens per chunk, and what asking for them costs, as a plain table."""
 
+from collections.abc import Iterator
+
 from loadgen.analysis.diagnostic import DiagnosticFinding, Spread
 from loadgen.analysis.model import Findings
 from loadgen.report.schedule_sections import Section
-from loadgen.report.words import MISSING, clean, fixed, milliseconds, percent, ratio_of
+from loadgen.report.words import MISSING, clean, condition_words, fixed, milliseconds, percent, ratio_of
+from loadgen.store.model import Condition
 
 SHOWN = 4
 """Numbers of tokens with a column of their own; what is above them is one column."""
@@ -13,50 +16,47 @@ LEAD = (
     "From one cell each with usage in every chunk (--diagnose), which no verdict counts. A chunk is one engine step "
     "unless the path joins chunks: then the row without speculation lies above 1 too."
 )
+NOTE = (
+    "Numbered columns: the share of chunks that held so many tokens. TPOT and tok/s with usage in every chunk; without "
+    "it TPOT is the verdict cells' mean, and tok/s is the ratio to theirs: what asking costs, from one cell."
+)
 
 
 def diagnostic_sections(findings: Findings) -> tuple[Section, ...]:
-    """One section, or none where nothing was diagnosed."""
-    found = findings.diagnostics
-    if not found:
-        return ()
-    return (
-        Section(
-            anchor="diagnosis",
-            title="Tokens per chunk",
-            lead=(LEAD,),
-            header=(
-                "profile",
-                "workload",
-                "in flight",
-                "chunks",
-                "tokens/chunk",
-                *(f"{tokens}" for tokens in range(1, SHOWN + 1)),
-                f"over {SHOWN}",
-                "TPOT, ms",
-                "without",
-                "tokens/s, with / without",
-            ),
-            rows=tuple(_row(one) for one in found),
-            notes=tuple(_notes(found)),
-        ),
+    """One section per condition that was diagnosed."""
+    places = dict.fromkeys((one.condition, one.concurrency) for one in findings.diagnostics)
+    return tuple(
+        _section(f"diagnosis-{number}", condition, level, findings)
+        for number, (condition, level) in enumerate(places, 1)
+    )
+
+
+def _section(anchor: str, condition: Condition, level: int, findings: Findings) -> Section:
+    found = [one for one in findings.diagnostics if (one.condition, one.concurrency) == (condition, level)]
+    shares = (*(f"{tokens}" for tokens in range(1, SHOWN + 1)), f"{SHOWN + 1}+")
+    return Section(
+        anchor=anchor,
+        title=f"Tokens per chunk: {condition_words(condition)}, {level} in flight",
+        lead=(LEAD,),
+        header=("profile", "chunks", "mean", *shares, "TPOT, ms", "without", "tok/s"),
+        rows=tuple(_row(one) for one in found),
+        notes=(NOTE, *(note for one in found for note in _notes(one))),
     )
 
 
 def _row(one: DiagnosticFinding) -> tuple[str, ...]:
     shares = dict(one.chunk_shares)
-    condition = one.condition
+    more = sum(share for tokens, share in shares.items() if tokens > SHOWN)
+    without = one.tpot_s_without
     return (
         clean(one.profile),
-        f"{clean(condition.workload)}, {condition.input_tokens} tokens, t {condition.temperature:g}",
-        str(one.concurrency),
         f"{one.tokens_per_chunk.n:,}",
         fixed(one.tokens_per_chunk.mean, 2),
         *(_share(shares, shares.get(tokens, 0.0)) for tokens in range(1, SHOWN + 1)),
-        _share(shares, sum(share for tokens, share in shares.items() if tokens > SHOWN)),
+        _share(shares, more),
         milliseconds(one.tpot_s),
-        _range_ms(one.tpot_s_without),
-        _cost(one),
+        milliseconds(without.mean if without else None),
+        ratio_of(one.throughput_ratio),
     )
 
 
@@ -64,36 +64,29 @@ def _share(shares: dict[int, float], share: float) -> str:
     return percent(share) if shares else MISSING
 
 
-def _range_ms(spread: Spread | None) -> str:
-    if spread is None:
-        return MISSING
-    mean, low, high = (milliseconds(value) for value in (spread.mean, spread.low, spread.high))
-    return f"{mean} ({low} to {high})" if spread.n > 1 else mean
-
-
-def _cost(one: DiagnosticFinding) -> str:
-    """`0.96× of 3 cells`; says where that is no more than the cells' own scatter."""
+def _notes(one: DiagnosticFinding) -> Iterator[str]:
+    name, rate = clean(one.profile), one.acceptance_rate
     without = one.tokens_per_s_without
-    if without is None:
-        return MISSING
-    cells = f"{without.n} cell{'s' if without.n > 1 else ''}"
-    scatter = ", within their scatter" if without.n > 1 and not one.beyond_scatter else ""
-    return f"{ratio_of(one.throughput_ratio)} of {cells}{scatter}"
+    if without is not None:
+        yield f"{name}: {ratio_of(one.throughput_ratio)} of the tokens/s of {_beside(without)}{_scatter(one)}."
+    if rate.n:
+        yield (
+            f"{name}, by prompt (n = {rate.n}): acceptance {percent(rate.mean)} (median {percent(rate.p50)}, "
+            f"p90 {percent(rate.p90)}), mean acceptance length {fixed(one.acceptance_length.mean, 2)}, as the server "
+            "says."
+        )
+    if one.uncounted:
+        yield f"{name}: the server told no tokens per chunk for {one.uncounted} requests; they are left out here."
 
 
-def _notes(found: tuple[DiagnosticFinding, ...]) -> list[str]:
-    notes = ["Numbered columns: the share of chunks that held so many tokens. Brackets: lowest to highest cell."]
-    for one in found:
-        rate, length = one.acceptance_rate, one.acceptance_length
-        if rate.n:
-            notes.append(
-                f"{clean(one.profile)} on {clean(one.condition.workload)}, by prompt (n = {rate.n}): acceptance "
-                f"{percent(rate.mean)} (median {percent(rate.p50)}, p90 {percent(rate.p90)}), "
-                f"mean acceptance length {fixed(length.mean, 2)}, as the server says."
-            )
-        if one.uncounted:
-            notes.append(
-                f"{clean(one.profile)}: the server told no tokens per chunk for {one.uncounted} requests; they are "
-                "left out here."
-            )
-    return notes
+def _beside(without: Spread) -> str:
+    """`3 verdict cells, which lie at 0.98× to 1.03× of their mean`."""
+    if without.n == 1:
+        return "one verdict cell"
+    low, high = ratio_of(without.low / without.mean), ratio_of(without.high / without.mean)
+    return f"{without.n} verdict cells, which lie at {low} to {high} of their mean"
+
+
+def _scatter(one: DiagnosticFinding) -> str:
+    without = one.tokens_per_s_without
+    return ": no more than their scatter" if without and without.n > 1 and not one.beyond_scatter else ""

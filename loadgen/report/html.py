@@ -16,7 +16,7 @@ from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
 from loadgen.report.schedule_sections import verified_words
 from loadgen.report.summary import dumps
-from loadgen.report.words import clean, compact, headline, headline_caveat, level_state, sentence
+from loadgen.report.words import clean, compact, headline, headline_caveat, level_state, sentence, unmarked
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # What could end a script element or a JavaScript line from inside a JSON string (C102).
@@ -105,6 +105,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "clean": clean,
         "sentence": sentence,
+        "unmarked": unmarked,
         "commands": _commands,
         "embed_json": embed_json,
         "svg": _svg,

@@ -4,11 +4,12 @@ from loadgen.analysis.capacity_model import Offer, Plan
 from loadgen.report import plan_rows
 from loadgen.report.markdown import escape, table
 from loadgen.report.plan_rows import Table
+from loadgen.report.words import unmarked
 
 
 def render_plan_markdown(plan: Plan) -> str:
     """The whole plan as Markdown text."""
-    parts = [f"# {escape(plan.answer)}"]
+    parts = [f"# {escape(unmarked(plan.answer) if plan.simulated else plan.answer)}"]
     if plan.simulated:
         parts.append("**SIMULATED**: these figures come from a simulator, not from hardware.")
     parts.append(_table((["asked", ""], [list(fact) for fact in plan_rows.facts(plan)])))

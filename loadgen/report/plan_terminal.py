@@ -11,7 +11,7 @@ from rich.text import Text
 
 from loadgen.analysis.capacity_model import Plan
 from loadgen.report import plan_rows
-from loadgen.report.words import clean
+from loadgen.report.words import clean, unmarked
 
 
 def print_plan(console: Console, plan: Plan, page: Path | None = None) -> None:
@@ -38,7 +38,12 @@ def _parts(plan: Plan) -> Iterator[RenderableType]:
         yield Text("")
         yield _table(plan_rows.pool_table(plan.mix.pools))
     title = "SIMULATED" if plan.simulated else "Answer"
-    yield Panel(Text(clean(plan.answer), style="bold"), title=title, title_align="left", box=box.ROUNDED)
+    yield Panel(
+        Text(unmarked(plan.answer) if plan.simulated else clean(plan.answer), style="bold"),
+        title=title,
+        title_align="left",
+        box=box.ROUNDED,
+    )
     for note in plan.notes:
         yield Text(f"- {clean(note)}", style="yellow")
 

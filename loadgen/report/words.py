@@ -177,8 +177,12 @@ def levels_words(levels: tuple[int, ...]) -> str:
 
 def headline(findings: Findings) -> str:
     """The answer for a place that has a SIMULATED banner of its own, which the answer then need not repeat."""
-    text = clean(findings.answer)
-    return re.sub(r"^SIMULATED(, |: )", "", text) if findings.simulated else text
+    return unmarked(findings.answer) if findings.simulated else clean(findings.answer)
+
+
+def unmarked(answer: str) -> str:
+    """A simulated run's answer without its SIMULATED, cleaned."""
+    return re.sub(r"^SIMULATED(, |: )", "", clean(answer))
 
 
 def headline_caveat(findings: Findings) -> str:

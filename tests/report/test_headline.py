@@ -9,7 +9,7 @@ from rich.console import Console
 from loadgen.analysis.model import Findings
 from loadgen.report.markdown import render_markdown
 from loadgen.report.terminal import print_findings
-from loadgen.report.words import headline
+from loadgen.report.words import headline, unmarked
 from loadgen.store.model import Manifest
 
 
@@ -37,3 +37,8 @@ def test_it_stands_once(findings: Findings, manifest: Manifest) -> None:
     for text in (out.getvalue(), render_markdown(simulated, manifest)):
         assert text.count("SIMULATED") == 1
         assert "ngram pays off." in text
+
+
+def test_a_simulated_answer_loses_only_its_mark() -> None:
+    assert unmarked("SIMULATED: chat: 4 GPUs\x1b[2J.") == "chat: 4 GPUs[2J."
+    assert unmarked("It is SIMULATED: so.") == "It is SIMULATED: so."
