@@ -14,7 +14,7 @@ from loadgen.store.diagnostic import FILE, diagnostics
 from loadgen.store.folder import find_run
 
 ASKED = SweepRequest(
-    workload="code-edit", levels="1,2", repeats=1, window_s=0.2, max_tokens=24, quick=True, diagnose=True
+    workload="code-edit", levels="1,2", repeats=1, window_s=0.5, max_tokens=24, quick=True, diagnose=True
 )
 
 
