@@ -48,7 +48,8 @@ def prefix_cache(cell: CellResult, context: CellContext) -> Check | None:
     if rate - allowed <= PREFIX_CACHE_SHARE:
         return None
     cause = f"{rate:.1%} of the prompt tokens came from the prefix cache, {allowed:.1%} of them the chat template's"
-    return void("prefix-cache", cause, "use unique prompts, or start vLLM with --no-enable-prefix-caching")
+    cure = "take another --seed if these servers answered this sweep before, else use unique prompts (a file's ?salt)"
+    return void("prefix-cache", cause, f"{cure}, or start vLLM with --no-enable-prefix-caching")
 
 
 def token_mismatch(cell: CellResult, _context: CellContext) -> Check | None:

@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadgen.analysis.by_prompt import by_prompt, prompt_notes
+from loadgen.analysis.check_context import warn
 from loadgen.analysis.diagnostic import diagnose
 from loadgen.analysis.findings import analyse
-from loadgen.analysis.model import BreakEvenStatus, Findings
+from loadgen.analysis.model import BreakEvenStatus, Check, Findings
 from loadgen.analysis.verify_attach import with_verification
 from loadgen.analysis.verify_model import Verification
 from loadgen.commands.prompt_times import prompt_times
@@ -33,15 +34,15 @@ def find_findings(folder: RunFolder) -> Findings:
     findings = analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
     # An imported run says in its manifest what cannot be known from it.
     unknown = folder.manifest().settings.get("unknown", ())
-    failed = failed_notes(events, folder.cells())
-    findings = replace(findings, notes=(*findings.notes, *failed, *unknown, *_prompt_notes(folder)))
+    findings = replace(findings, notes=(*findings.notes, *unknown, *_prompt_notes(folder)))
+    findings = replace(findings, checks=(*findings.checks, *failed_cells(events, folder.cells())))
     findings = replace(findings, diagnostics=diagnose(diagnostics(folder.path), folder.cells()))
     verification = find_verification(folder)
     return with_verification(findings, verification) if verification else findings
 
 
-def failed_notes(events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> tuple[str, ...]:
-    """One note for the cells that failed and were not measured since, with the first reasons; none if all stand."""
+def failed_cells(events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> tuple[Check, ...]:
+    """One check for the cells that failed and were not measured since, with the first reasons; none if all stand."""
     measured = {str(cell.key) for cell in cells}
     failed = {str(event.details.get("cell")): event.text for event in events if event.kind == "cell-failed"}
     missing = {key: reason for key, reason in failed.items() if key not in measured}
@@ -50,7 +51,8 @@ def failed_notes(events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> 
     shown = "; ".join(f"{key}: {reason.rstrip('.')}" for key, reason in list(missing.items())[:SHOWN_FAILURES])
     more = f"; and {len(missing) - SHOWN_FAILURES} more" if len(missing) > SHOWN_FAILURES else ""
     count = "1 cell" if len(missing) == 1 else f"{len(missing)} cells"
-    return (f"{count} failed and could not be measured ({shown}{more}); --resume tries again",)
+    cause = f"{count} failed, so that the answer lacks them: {shown}{more}"
+    return (warn("cells-failed", cause, "read the servers' logs; --resume measures what is missing"),)
 
 
 def _prompt_notes(folder: RunFolder) -> tuple[str, ...]:

@@ -83,6 +83,12 @@ def _measured(job: Job, listener: Listener) -> LoadgenError | InterruptedRunErro
     return None
 
 
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """What ends a run cleanly: a closed terminal too, unless `nohup` asked for that to be survived."""
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGINT, signal.SIGTERM, *hangup)
+
+
 async def _run(job: Job, listener: Listener) -> None:
     cancel = asyncio.Event()
     task = asyncio.current_task()
@@ -94,7 +100,7 @@ async def _run(job: Job, listener: Listener) -> None:
         cancel.set()
         listener(Notice("Stopping: servers go down, what was measured is kept."))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, interrupt)
     plan = job.experiment.plan
     measurer = CellMeasurer(plan, job.folder, job.experiment.workloads, cancel)

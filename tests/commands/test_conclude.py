@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from loadgen.commands.conclude import failed_notes, find_findings
+from loadgen.commands.conclude import failed_cells, find_findings
 from loadgen.load.shape import ClientHealth
 from loadgen.load.summary import distribution
 from loadgen.metrics.model import GaugeSummary
@@ -42,16 +42,16 @@ def cell(key: CellKey) -> CellResult:
 
 
 def test_failed_cells_are_named_with_reasons_and_the_rest_is_counted() -> None:
-    (note,) = failed_notes([failure(key) for key in KEYS], [])
-    assert note.startswith("4 cells failed")
-    assert "transport_error: reset" in note
-    assert "and 1 more" in note
+    (check,) = failed_cells([failure(key) for key in KEYS], [])
+    assert check.cause.startswith("4 cells failed")
+    assert "transport_error: reset" in check.cause
+    assert "and 1 more" in check.cause
 
 
 def test_a_cell_that_was_measured_after_its_failure_is_no_failure() -> None:
-    assert failed_notes([failure(KEYS[0])], [cell(KEYS[0])]) == ()
-    (note,) = failed_notes([failure(KEYS[0]), failure(KEYS[1])], [cell(KEYS[0])])
-    assert note.startswith("1 cell failed")
+    assert failed_cells([failure(KEYS[0])], [cell(KEYS[0])]) == ()
+    (check,) = failed_cells([failure(KEYS[0]), failure(KEYS[1])], [cell(KEYS[0])])
+    assert check.cause.startswith("1 cell failed")
 
 
 def test_a_damaged_request_costs_the_pairs_by_prompt_and_not_the_answer(tmp_path: Path) -> None:
@@ -83,6 +83,9 @@ def test_a_damaged_request_costs_the_pairs_by_prompt_and_not_the_answer(tmp_path
         folder.append_cell(cell(replace(KEYS[0], profile=profile)))
     folder.close()
     (tmp_path / "requests.jsonl").write_text("garbage\n")
+    folder.append_event("cell-failed", "died", cell=str(KEYS[1]))
+    folder.close()
     findings = find_findings(folder)
     assert len(findings.conditions) == 1
+    assert "cells-failed" in [check.name for check in findings.checks]
     assert any("pairs by prompt are left out" in note and "requests.jsonl:1" in note for note in findings.notes)
