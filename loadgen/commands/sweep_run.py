@@ -1,6 +1,7 @@
 """A sweep from its first server to its answer: live display, Ctrl-C, reports."""
 
 import contextlib
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from loadgen.commands.sweep_setup import (
 from loadgen.engines.choose import EngineRequest, choose_engine
 from loadgen.errors import ExitCode, LoadgenError
 from loadgen.store.codec import convert
-from loadgen.store.folder import RunFolder, create_run, find_run
+from loadgen.store.folder import RUNS, RunFolder, create_run, find_run
 from loadgen.store.lock import FolderLock
 from loadgen.sweep.interrupt import InterruptedRunError
 
@@ -75,7 +76,14 @@ def _carry_out(job: Job) -> ExitCode:
         write(folder, findings)
         show(folder, findings, as_json=job.as_json)
     if isinstance(outcome, InterruptedRunError) and not job.as_json:
-        typer.echo(f"Interrupted: make sweep ARGS='--resume {folder.run_id}' goes on.", err=True)
+        typer.echo(f"Interrupted: {resume_words(folder)} goes on.", err=True)
     if isinstance(outcome, LoadgenError):
-        raise type(outcome)(f"{outcome} What was measured stands: make sweep ARGS='--resume {folder.run_id}' goes on.")
+        raise type(outcome)(f"{outcome} What was measured stands: {resume_words(folder)} goes on.")
     return answer_code(findings)
+
+
+def resume_words(folder: RunFolder) -> str:
+    """The command that goes on, also where `--runs` put the run somewhere else."""
+    if folder.path.parent == RUNS:
+        return f"make sweep ARGS='--resume {folder.run_id}'"
+    return f"loadgen sweep --resume {shlex.quote(str(folder.path))}"

@@ -13,7 +13,7 @@ from loadgen.analysis.refine import LOOKS
 from loadgen.clock import utc_now
 from loadgen.commands import options
 from loadgen.commands.sweep_ladder import Ladder, make_ladder
-from loadgen.commands.workload_options import chosen_workload, workload_notes
+from loadgen.commands.workload_options import chosen_workload, require_prompts, workload_notes
 from loadgen.engines.base import Engine, StartRequest
 from loadgen.errors import UsageError
 from loadgen.profiles.compat import check_profile
@@ -152,6 +152,9 @@ def require_startable(engine: Engine, experiment: Experiment, request: SweepRequ
         engine.require(experiment.plan.profiles)
     if engine.simulated and request.hardware:
         find_hardware(request.hardware)
+    plan, level = experiment.plan, max(experiment.plan.levels)
+    requests = max(plan.shape.min_requests, plan.shape.requests_per_worker * level)
+    require_prompts(experiment.workloads.values(), plan.seed, level, max(20, 2 * (requests + level)))
 
 
 def start_requests(experiment: Experiment, request: SweepRequest, folder: RunFolder) -> dict[str, StartRequest]:

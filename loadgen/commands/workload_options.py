@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from loadgen.errors import UsageError
-from loadgen.workloads.base import Workload
+from loadgen.sweep.tokens import SAMPLE_PROMPTS
+from loadgen.workloads.base import PromptRequest, Purpose, Workload
+from loadgen.workloads.file_workload import FileWorkload
 from loadgen.workloads.lengths import parse_lengths
 from loadgen.workloads.registry import get_workload, trace_workload, with_lengths, workload_warnings
 
@@ -24,6 +26,18 @@ def chosen_workload(
         return get_workload(name)
     inputs, outputs = (None if text is None else parse_lengths(text) for text in (input_lengths, output_lengths))
     return with_lengths(name, inputs, outputs)
+
+
+def require_prompts(workloads: Iterable[Workload], seed: int, level: int, least: int) -> None:
+    """UsageError if a file surely has too few prompts for its highest level: not found out after hours of measuring.
+
+    `least` is the number that a cell measures at least; how many more it takes depends on how fast the server is.
+    """
+    needs: tuple[tuple[Purpose, int], ...] = (("probe", SAMPLE_PROMPTS), ("warmup", level), ("measure", least))
+    for workload in workloads:
+        if isinstance(workload, FileWorkload):
+            for purpose, count in needs:
+                workload.prompts(PromptRequest(seed=seed, level=level, repeat=0, count=count, purpose=purpose), len)
 
 
 def workload_notes(workloads: Iterable[Workload]) -> tuple[str, ...]:

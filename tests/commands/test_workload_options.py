@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.commands.sweep_setup import SweepRequest, make_experiment
+from loadgen.commands.sweep_setup import SweepRequest, make_experiment, require_startable
 from loadgen.commands.workload_options import chosen_workload, workload_notes
 from loadgen.engines.simulator import SimulatorEngine
 from loadgen.errors import UsageError
@@ -67,3 +67,19 @@ def test_a_trace_brings_its_own_lengths_and_says_what_was_changed(tmp_path: Path
 def test_random_tokens_warn_before_a_sweep(output_lengths: str | None) -> None:
     request = SweepRequest(workload="random", output_lengths=output_lengths, profiles_folder=PROFILES)
     assert any("acceptance" in warning for warning in make_experiment(request, SimulatorEngine()).warnings)
+
+
+@pytest.mark.parametrize(("count", "level"), [(1, 1), (30, 16), (100, 64)])
+def test_a_file_with_too_few_prompts_for_the_highest_level_is_refused_before_a_server_starts(
+    tmp_path: Path, count: int, level: int
+) -> None:
+    path = tmp_path / "few.jsonl"
+    path.write_text("".join(f'{{"prompt": "question {index}"}}\n' for index in range(count)), encoding="utf-8")
+    for options, fits in (("", False), ("?salt", True), ("?repeat", True)):
+        request = SweepRequest(workload=f"{path}{options}", levels=str(level), profiles_folder=PROFILES)
+        experiment = make_experiment(request, SimulatorEngine())
+        if fits:
+            require_startable(SimulatorEngine(), experiment, request)
+            continue
+        with pytest.raises(UsageError, match="are needed; give a larger file"):
+            require_startable(SimulatorEngine(), experiment, request)
