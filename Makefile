@@ -101,8 +101,13 @@ check: $(VENV)/.dev ## lint, types, import order, every profile and example load
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python tools/check_rooms.py
 	@$(BIN)/python tools/check_configs.py
+	@$(BIN)/python tools/check_examples.py
 	@$(BIN)/python tools/check_tree.py
 	@$(BIN)/python -m tools.dashboards --check
+
+.PHONY: check-examples
+check-examples: $(VENV)/.dev ## the examples' summaries and the figures in docs/results.md follow from their cells
+	@$(BIN)/python tools/check_examples.py
 
 .PHONY: test
 test: $(VENV)/.dev ## the fast tests

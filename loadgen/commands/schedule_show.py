@@ -13,6 +13,7 @@ from loadgen.analysis.schedule_ladder import LadderFinding
 from loadgen.analysis.schedule_text import as_option, as_yaml, speculative_config
 from loadgen.commands.conclude import find_verification, print_json
 from loadgen.errors import ExitCode, UsageError
+from loadgen.profiles.derive import with_k
 from loadgen.profiles.loader import load_profile
 from loadgen.report.words import headline
 from loadgen.store.codec import builtins
@@ -156,9 +157,11 @@ def _with_interval(value: float, ci95: tuple[float, float] | None) -> str:
 def _config(folder: RunFolder, advice: Advice) -> dict[str, Any] | None:
     if advice.choice is Choice.NONE:
         return None
-    source = load_profile(advice.profile, folder.path / "profiles").speculative
-    if source is None:
+    source = load_profile(advice.profile, folder.path / "profiles")
+    if source.speculative is None:
         return None
-    if advice.choice is Choice.SCHEDULE:
-        return speculative_config(source.raw, advice.ranges, max(k for _, _, k in advice.ranges))
-    return speculative_config(source.raw, None, advice.static_k)
+    ranges = advice.ranges if advice.choice is Choice.SCHEDULE else None
+    k = max(k for _, _, k in ranges) if ranges else advice.static_k
+    # Synthetic rates are as many as K, else vLLM refuses them.
+    sized = with_k(source, k).speculative or source.speculative
+    return speculative_config(sized.raw, ranges, k)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from loadgen.analysis.batchmap import batch_at
+from loadgen.analysis.capability import ability
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.schedule import Choice, Schedule, make_schedule, rungs
 from loadgen.analysis.schedule_advice import recommend_schedule
@@ -211,3 +212,18 @@ def test_ranges_in_words() -> None:
     words = ranges_words(((1, 6, 4), (7, 12, 2), (13, 256, 0)))
     assert words == "K = 4 up to 6 concurrent requests, K = 2 from 7 to 12, no speculation from 13 on"
     assert ranges_words(((1, 256, 4),)) == "K = 4 at every tested load"
+
+
+def test_a_draft_model_heeds_a_schedule_up_to_0_26_and_then_not_before_0_32() -> None:
+    # 0.26 logs: V2 "does not yet support speculative method 'draft_model'; using the V1 model runner instead".
+    settings = {v: ability("draft_model", v).setting for v in ("0.24.0", "0.26.0", "0.27.0", "0.31.0", "0.32.0")}
+
+    schedule = "num_speculative_tokens_per_batch_size"
+    assert settings == {
+        "0.24.0": schedule,
+        "0.26.0": schedule,
+        "0.27.0": "two_pools",
+        "0.31.0": "two_pools",
+        "0.32.0": schedule,
+    }
+    assert "runs on model runner V1, which then forces PIECEWISE CUDA graphs" in ability("draft_model", "0.26.0").reason

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from loadgen.analysis.verify_model import Verdict
 from loadgen.cli import app
+from loadgen.commands import sweep_run
 from loadgen.commands.answer_run import AnswerRequest, answer
 from loadgen.commands.conclude import find_findings, find_verification
 from loadgen.commands.schedule_show import as_data, as_text, exit_code, find
@@ -21,6 +22,8 @@ from loadgen.engines.choose import EngineRequest
 from loadgen.errors import ExitCode, NoVerdictError, UsageError
 from loadgen.report.summary import json_schema
 from loadgen.store.folder import RunFolder, create_run, find_run
+from loadgen.workloads.base import PromptRequest
+from loadgen.workloads.lengths import ratio_counter
 
 ASKED = SweepRequest(
     workload="code-edit", levels="1", k="4", repeats=1, window_s=0.2, max_tokens=24, quick=True, schedule_costs=False
@@ -106,3 +109,37 @@ def test_a_run_that_advises_nothing_cannot_be_verified(in_process: Any, tmp_path
     assert not (folder.path / "verify").exists()
     assert "no schedule yet" in as_text(find(folder, "throughput"))
     assert exit_code([find(folder, "throughput")]) is ExitCode.NO_VERDICT
+
+
+@pytest.mark.parametrize(
+    ("order", "asked", "expected"),
+    [
+        ("together", VerifyRequest(), "together"),
+        ("blocks", VerifyRequest(), "blocks"),
+        ("together", VerifyRequest(engine="process"), "blocks"),
+    ],
+)
+def test_a_verification_repeats_the_runs_order_and_drawn_lengths(
+    order: str, asked: VerifyRequest, expected: str, in_process: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers that fitted beside each other fit again; outputs of another length would be another question."""
+    drawn = replace(ASKED, order=order, output_lengths="uniform:8-12", max_tokens=None)
+    sweep_run.sweep(drawn, EngineRequest(name="simulator"), tmp_path, as_json=True)
+    monkeypatch.setattr(in_process, "can_run_together", False)
+
+    experiment = prepare(find_run("latest", tmp_path), asked, as_json=True).job.experiment
+
+    assert experiment.plan.order == expected
+    wanted = PromptRequest(seed=1, level=1, repeat=0, count=60)
+    prompts = experiment.workloads["code-edit"].prompts(wanted, ratio_counter(4.0))
+    assert {8, 12} <= {prompt.max_tokens for prompt in prompts} <= {8, 9, 10, 11, 12}
+
+
+def test_what_is_printed_has_as_many_synthetic_rates_as_k() -> None:
+    """vLLM refuses another number of them; the profile of this run has five, for K = 5."""
+    example = Path(__file__).resolve().parents[2] / "examples" / "h200" / "dense8b"
+
+    config = find(RunFolder(example), "throughput").config
+
+    assert config is not None
+    assert (config["num_speculative_tokens"], config["synthetic_acceptance_rates"]) == (3, [0.7, 0.49, 0.343])
