@@ -9,7 +9,7 @@ import typer
 from loadgen.analysis.acceptance import pool, step_time_s
 from loadgen.errors import UsageError
 from loadgen.profiles.loader import load_profile
-from loadgen.simulator.config import engine_config
+from loadgen.simulator.config import DEFAULT_VERSION, engine_config
 from loadgen.simulator.fit import FittedHardware, MeasuredStep, fit_hardware
 from loadgen.simulator.hardware import DEFAULT_HARDWARE, PRESETS
 from loadgen.simulator.hardware_file import hardware_text
@@ -39,7 +39,12 @@ def fitted(folder: RunFolder, base: str) -> FittedHardware:
     manifest = folder.manifest()
     steps = measured_steps(folder.cells())
     names = {step.profile for step in steps}
-    configs = {name: engine_config(load_profile(folder.profile_path(name))) for name in names}
+    # What a server did beside drafting, such as leaving async scheduling, follows from its version.
+    versions = {server.profile: server.version for server in folder.servers() if server.version}
+    configs = {
+        name: engine_config(load_profile(folder.profile_path(name)), version=versions.get(name, DEFAULT_VERSION))
+        for name in names
+    }
     try:
         return fit_hardware(PRESETS[base], steps, configs, manifest.against, f"fit-{folder.run_id}")
     except ValueError as error:
