@@ -9,6 +9,9 @@ import yaml
 
 from loadgen.errors import UsageError
 
+MAX_ALIASES = 20
+"""More than a person writes; a dozen aliases of aliases can stand for more values than memory holds."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -31,6 +34,8 @@ def read_source(text: str, label: str) -> Source:
     no mapping, or names a key twice.
     """
     try:
+        if sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)) > MAX_ALIASES:
+            raise UsageError(f"{label}: more than {MAX_ALIASES} aliases (*name); write the values out.")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
         json.dumps(data, default=str, skipkeys=True)  # ValueError for an anchor inside itself, which no file can say
