@@ -61,6 +61,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text("#!/bin/sh\necho 2.39.1\n")
     program.chmod(program.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    # A real Compose may stand in the environment that runs this (`make test-stack` installs one there).
+    monkeypatch.setattr("loadgen.engines.docker_compose._candidates", lambda: [(str(program), "compose")])
     monkeypatch.delenv("VLLM_IMAGE", raising=False)
     (tmp_path / "docker-compose.yml").write_text((ROOT / "docker-compose.yml").read_text())
     return tmp_path
