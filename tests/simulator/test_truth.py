@@ -32,6 +32,8 @@ def test_the_default_preset_turns_between_4_and_24_for_code_edit(code_edit: Trut
     (crossing,) = code_edit.crossings
     assert 4 <= crossing.level_below < crossing.level_above <= 24
     assert crossing.direction == "down"
+    # What test_twenty_seeds.py holds the analysis to.
+    assert crossing.concurrency == pytest.approx(10.5, abs=1.0)
     assert crossing.level_below <= crossing.concurrency <= crossing.level_above
     by_level = {level.concurrency: level for level in code_edit.levels}
     assert by_level[1].speedup > 1.5
