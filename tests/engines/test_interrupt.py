@@ -58,7 +58,7 @@ def test_c60_ctrl_c_while_a_server_starts(run_with: Callable[..., Run], until: U
     until(run.pid_file.exists)
 
     run.process.send_signal(signal.SIGINT)
-    run.process.wait(timeout=20)
+    run.process.wait(timeout=60)
 
     assert len(run.pids()) == 2
     assert all(is_gone(pid) for pid in run.pids())
@@ -72,7 +72,7 @@ def test_a_second_ctrl_c_ends_loadgen_and_the_guard_ends_the_server(
 
     run.process.send_signal(signal.SIGINT)
     run.process.send_signal(signal.SIGINT)
-    run.process.wait(timeout=20)
+    run.process.wait(timeout=60)
 
     until(lambda: all(is_gone(pid) for pid in run.pids()))
 
@@ -86,7 +86,7 @@ def test_sigkill_of_loadgen_leaves_no_server(
     until(run.pid_file.exists)
 
     run.process.kill()
-    run.process.wait(timeout=20)
+    run.process.wait(timeout=60)
 
     assert len(run.pids()) == 2
     until(lambda: all(is_gone(pid) for pid in run.pids()))

@@ -249,7 +249,7 @@ def target_of() -> Callable[..., Target]:
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
     async def wait(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await eventually(condition)
 
     return wait

@@ -90,7 +90,7 @@ async def test_a_fault_in_a_worker_is_raised_and_not_waited_for(target_of: Any, 
         raise ZeroDivisionError
 
     async def run() -> None:
-        async with Crew(target_of(server), WindowHooks(), None) as crew, asyncio.timeout(5):
+        async with Crew(target_of(server), WindowHooks(), None) as crew, asyncio.timeout(60):
             crew.spawn(broken())
             await crew.wait(lambda: False, "window")
 

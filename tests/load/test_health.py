@@ -101,7 +101,7 @@ def test_the_same_on_uvloop(server_type: Any, chunks: Any, make_prompts: Any) ->
         async def script(seen: Any, reply: Any) -> None:
             await reply.chunked(chunks.reply(7), gap_s=0.002)
 
-        server = server_type(script, idle_close_s=0.5)
+        server = server_type(script, idle_close_s=30.0)
         await server.start()
         result = await run_closed_loop(Target(server.url, "m"), make_prompts(60), ClosedLoop(6, window_s=0.2))
         await server.stop()

@@ -112,7 +112,7 @@ async def test_starts_do_not_wait_for_ends_and_prompts_bound_the_run(
         await reply.chunked(chunks.reply(2))
 
     server = await start_server(script)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         result = await run_open_loop(target_of(server), make_prompts(10), constant((1000.0, 200.0)))
     assert result.outcomes["ok"] == 10
     assert server.most_active == 10

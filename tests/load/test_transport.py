@@ -77,16 +77,19 @@ async def test_cuts_of_the_wire_bytes_do_not_matter(start_server: Any, chunks: A
 
 
 async def test_c39_a_connection_that_the_server_closed_while_idle_fails_no_request(
-    start_server: Any, chunks: Any, target_of: Any
+    start_server: Any, chunks: Any, target_of: Any, until: Any
 ) -> None:
-    async def script(seen: Any, reply: Any) -> None:
+    async def script(seen: Any, reply: Any) -> bool:
         await reply.chunked(chunks.reply(2))
+        return False  # keep-alive was promised, and the server closes all the same
 
-    server = await start_server(script, idle_close_s=0.05)
+    server = await start_server(script)
     target = target_of(server)
     async with make_client(target) as client:
         first, _ = await one(client, target)
-        await asyncio.sleep(0.15)
+        await until(lambda: server.open_now == 0)
+        for _ in range(10):  # passes of the loop, in which the client sees the end
+            await asyncio.sleep(0.005)
         second, _ = await one(client, target)
     assert (first.outcome, second.outcome) == (Outcome.OK, Outcome.OK)
     assert second.attempts == 1
@@ -143,7 +146,7 @@ async def test_c37_the_server_sees_all_requests_at_once(start_server: Any, chunk
 
     server = await start_server(script)
     target = target_of(server)
-    async with make_client(target) as client, asyncio.timeout(10):
+    async with make_client(target) as client, asyncio.timeout(60):
         results = await asyncio.gather(*(one(client, target) for _ in range(128)))
     assert server.most_active == 128
     assert {record.outcome for record, _ in results} == {Outcome.OK}
@@ -169,7 +172,7 @@ async def test_c38_cancelled_streams_leave_nothing_behind(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert all(task.cancelled() for task in tasks)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             record, _ = await one(client, target)
         assert record.outcome is Outcome.OK
         await until(lambda: server.disconnects == 8)
@@ -322,11 +325,11 @@ async def test_c09_content_coding_is_decoded_and_named(
 async def test_what_is_not_http_is_a_transport_error(start_server: Any, target_of: Any, wire: bytes) -> None:
     async def script(seen: Any, reply: Any) -> None:
         await reply.raw(wire)
-        await asyncio.sleep(5)
+        await asyncio.sleep(300)
 
     server = await start_server(script)
     target = target_of(server)
-    async with make_client(target) as client, asyncio.timeout(3):
+    async with make_client(target) as client, asyncio.timeout(60):
         record, arrivals = await one(client, target)
     assert record.outcome is Outcome.TRANSPORT_ERROR
     assert arrivals.ended is End.PROTOCOL

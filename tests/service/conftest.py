@@ -92,7 +92,7 @@ def serve(settings: Settings, services: ExitStack) -> Serve:
     """Starts a service with changed settings: `serve(token=…)` gives a client of it."""
 
     def start(**changes: object) -> httpx2.Client:
-        client = services.enter_context(httpx2.Client(timeout=20))
+        client = services.enter_context(httpx2.Client(timeout=60))
         url = services.enter_context(_served(replace(settings, **changes)))  # type: ignore[arg-type]  # any field
         client.base_url = url
         return client

@@ -91,7 +91,7 @@ def test_an_open_stream_does_not_hold_a_stopping_service_up(serve: Serve, servic
     seen: list[str] = []
 
     def read() -> None:
-        with httpx2.Client(base_url=client.base_url, timeout=20) as own:
+        with httpx2.Client(base_url=client.base_url, timeout=60) as own:
             for name, _ in stream(own, run):
                 seen.append(name)  # one by one: the test waits for the first
 

@@ -33,7 +33,7 @@ def served(runs: Path, *more: str) -> Iterator[tuple[subprocess.Popen[str], http
         stack.callback(process.terminate)
         found = re.search(r"http://[\d.]+:\d+", process.stdout.readline())
         assert found is not None
-        yield process, stack.enter_context(httpx2.Client(base_url=found[0], timeout=20))
+        yield process, stack.enter_context(httpx2.Client(base_url=found[0], timeout=60))
 
 
 def test_a_killed_service_loses_nothing(runs: Path, until: Until) -> None:

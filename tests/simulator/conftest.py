@@ -186,7 +186,7 @@ class Running:
         reader, writer = await self.connect()
         try:
             writer.write(request_bytes(method, path, body, headers))
-            return await asyncio.wait_for(read_reply(reader), 10)
+            return await asyncio.wait_for(read_reply(reader), 60)
         finally:
             writer.close()
 

@@ -102,7 +102,7 @@ async def test_cancelling_ends_requests_at_once_and_keeps_them(
     load = asyncio.create_task(run(2, target_of(server), make_prompts(8), shape, cancel=cancel))
     await until(lambda: server.active == 4)
     cancel.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         result = await load
     assert result.interrupted
     assert [r.outcome for r in result.records] == [Outcome.CANCELLED] * 4
