@@ -51,7 +51,7 @@ async def serving(route: Route) -> AsyncIterator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
 
 
-async def probe(route: Route, timeout_s: float = 20.0) -> tuple[Readiness, list[str]]:
+async def probe(route: Route, timeout_s: float = 60.0) -> tuple[Readiness, list[str]]:
     async with serving(route) as (url, asked):
         prober = Prober(url, headers={}, timeout_s=timeout_s, report=lambda phase, detail: None)
         return await prober.until_ready(), asked
@@ -106,10 +106,15 @@ async def test_a_gateway_without_health_is_judged_by_its_completion() -> None:
     ],
 )
 async def test_the_limit_names_the_phase_and_the_last_answer(path: str, answer: Answer, words: str) -> None:
-    with pytest.raises(ServerError, match=rf"not ready after 0\.5 s \({words}") as caught:
-        await probe(lambda asked, count: answer if asked == path else good(asked, count), timeout_s=0.5)
+    for limit_s in (0.5, 5.0, 30.0):  # a stalled machine may not get this far in half a second
+        with pytest.raises(ServerError) as caught:
+            await probe(lambda asked, count: answer if asked == path else good(asked, count), timeout_s=limit_s)
+        said = str(caught.value)
+        if words in said:
+            break
 
-    assert "\n" not in str(caught.value)
+    assert f"not ready after {limit_s:g} s ({words}" in said
+    assert "\n" not in said
 
 
 @pytest.mark.parametrize(
