@@ -30,6 +30,9 @@ def command(
     diagnose: Annotated[
         bool, typer.Option("--diagnose", help="A short cell per profile and workload more: tokens per chunk.")
     ] = False,
+    resume: Annotated[
+        str | None, typer.Option(help="A run whose answer goes on where it ended: a folder, its name, or latest.")
+    ] = None,
     vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
     server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
     server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
@@ -45,10 +48,12 @@ def command(
 
     Example: loadgen answer --profile ngram --workload code-edit
     """
-    from loadgen.commands.answer_run import AnswerRequest, answer
+    from loadgen.commands.answer_run import AnswerRequest, answer, resume_answer
     from loadgen.commands.sweep_setup import SweepRequest
     from loadgen.engines.choose import EngineRequest
 
+    if resume is not None:
+        raise typer.Exit(resume_answer(resume, runs, as_json=as_json))
     request = SweepRequest(
         profile=profile,
         against=against,

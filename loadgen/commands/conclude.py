@@ -12,6 +12,7 @@ from loadgen.analysis.model import BreakEvenStatus, Check, Findings
 from loadgen.analysis.verify_attach import with_verification
 from loadgen.analysis.verify_model import Verification
 from loadgen.commands.prompt_times import prompt_times
+from loadgen.commands.resume import resume_words
 from loadgen.errors import ExitCode, UsageError
 from loadgen.report.write import write_reports
 from loadgen.store.codec import decode
@@ -38,7 +39,20 @@ def find_findings(folder: RunFolder) -> Findings:
     findings = replace(findings, checks=(*findings.checks, *failed_cells(events, folder.cells())))
     findings = replace(findings, diagnostics=diagnose(diagnostics(folder.path), folder.cells()))
     verification = find_verification(folder)
-    return with_verification(findings, verification) if verification else findings
+    if verification is None:
+        return replace(findings, notes=(*findings.notes, *_begun(folder)))
+    return with_verification(findings, verification)
+
+
+def _begun(folder: RunFolder) -> tuple[str, ...]:
+    """A note where a verification was begun and is not whole."""
+    own = RunFolder(folder.path / VERIFY)
+    if not (own.path / "manifest.json").is_file():
+        return ()
+    plan = own.manifest()
+    total = len(plan.profiles) * len(plan.conditions) * len(plan.levels) * plan.repeats * plan.sessions
+    have = f"{len(own.cells())} of {total} cells"
+    return (f"a verification was begun and is not complete ({have}): {resume_words(folder, 'verify')} goes on",)
 
 
 def failed_cells(events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> tuple[Check, ...]:

@@ -23,7 +23,7 @@ from loadgen.sweep.events import Listener, Notice, SweepStarted
 from loadgen.sweep.interrupt import InterruptedRunError
 from loadgen.sweep.plan import all_cells
 from loadgen.sweep.refine import Refiner
-from loadgen.sweep.run import BeforeStop, SweepRun
+from loadgen.sweep.run import Probe, SweepRun
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Job:
     engine_reason: str
     folder: RunFolder
     as_json: bool
-    probe: Callable[[CellMeasurer], BeforeStop] | None = None
+    probe: Callable[[CellMeasurer], Probe] | None = None
     """Makes what is measured while a stage's servers are still up, after its cells."""
 
 
@@ -104,7 +104,9 @@ async def _run(job: Job, listener: Listener) -> None:
         loop.add_signal_handler(number, interrupt)
     plan = job.experiment.plan
     measurer = CellMeasurer(plan, job.folder, job.experiment.workloads, cancel)
-    diagnosis = DiagnosticProbe(measurer) if job.request.diagnose else None
+    diagnosis = DiagnosticProbe if job.request.diagnose else None
+    make = job.probe or diagnosis
+    probe = make(measurer) if make else None
     run = SweepRun(
         plan=plan,
         engine=job.engine,
@@ -115,8 +117,8 @@ async def _run(job: Job, listener: Listener) -> None:
         listener=listener,
         cancel=cancel,
         chars_per_token=_known_token_length(job.folder),
-        before_stop=job.probe(measurer) if job.probe else diagnosis,
-        also_wanted=diagnosis.missing if diagnosis and not job.probe else None,
+        before_stop=probe,
+        also_wanted=probe.missing if probe else None,
         refiner=_refiner(job, listener),
     )
     try:

@@ -1,7 +1,6 @@
 """A sweep from its first server to its answer: live display, Ctrl-C, reports."""
 
 import contextlib
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import typer
 
 from loadgen.commands.conclude import answer_code, find_findings, show, write
+from loadgen.commands.resume import resume_words, with_resume
 from loadgen.commands.sweep_measure import Job, listening, measure, require_cells
 from loadgen.commands.sweep_setup import (
     SweepRequest,
@@ -18,9 +18,9 @@ from loadgen.commands.sweep_setup import (
     start_requests,
 )
 from loadgen.engines.choose import EngineRequest, choose_engine
-from loadgen.errors import ExitCode, LoadgenError
+from loadgen.errors import ExitCode, LoadgenError, UsageError
 from loadgen.store.codec import convert
-from loadgen.store.folder import RUNS, RunFolder, create_run, find_run
+from loadgen.store.folder import RunFolder, create_run, find_run
 from loadgen.store.lock import FolderLock
 from loadgen.sweep.interrupt import InterruptedRunError
 
@@ -57,13 +57,18 @@ def prepare_job(
 
 def resume_sweep(name: str, runs: Path, *, as_json: bool) -> ExitCode:
     """The exit code of a run that goes on where it ended: the cells that stand in its folder are not measured again."""
-    folder = find_run(name, runs)
+    return _carry_out(stored_job(find_run(name, runs), as_json=as_json))
+
+
+def stored_job(folder: RunFolder, *, as_json: bool) -> Job:
+    """The job that the run was begun with, its profiles read from its own folder."""
     settings = folder.manifest().settings
+    if "request" not in settings or "engine" not in settings:
+        raise UsageError(f"{folder.path} was not begun by a sweep, so that there is no plan to go on with.")
     request = convert(settings["request"], SweepRequest)
     request = replace(request, profiles_folder=str(folder.path / "profiles"))
     engine, reason = choose_engine(convert(settings["engine"], EngineRequest))
-    experiment = make_experiment(request, engine)
-    return _carry_out(Job(experiment, request, engine, reason, folder, as_json))
+    return Job(make_experiment(request, engine), request, engine, reason, folder, as_json)
 
 
 def _carry_out(job: Job) -> ExitCode:
@@ -78,12 +83,5 @@ def _carry_out(job: Job) -> ExitCode:
     if isinstance(outcome, InterruptedRunError) and not job.as_json:
         typer.echo(f"Interrupted: {resume_words(folder)} goes on.", err=True)
     if isinstance(outcome, LoadgenError):
-        raise type(outcome)(f"{outcome} What was measured stands: {resume_words(folder)} goes on.")
+        raise with_resume(outcome, folder, "sweep")
     return answer_code(findings)
-
-
-def resume_words(folder: RunFolder) -> str:
-    """The command that goes on, also where `--runs` put the run somewhere else."""
-    if folder.path.parent == RUNS:
-        return f"make sweep ARGS='--resume {folder.run_id}'"
-    return f"loadgen sweep --resume {shlex.quote(str(folder.path))}"

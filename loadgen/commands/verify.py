@@ -18,6 +18,9 @@ def command(
     sessions: Annotated[int | None, typer.Option(help="Starts of each server.")] = None,
     window: Annotated[float | None, typer.Option(help="Seconds that each cell measures.")] = None,
     open_loop: Annotated[float | None, typer.Option("--open-loop", help="Seconds across each edge; 0: none.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="A run whose verification goes on where it ended: a folder, its name, or latest.")
+    ] = None,
     runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
     as_json: Annotated[
         bool, typer.Option("--json", help="Progress as JSON lines on stderr, summary on stdout.")
@@ -28,13 +31,9 @@ def command(
 
     Example: loadgen verify latest --margin 0.03
     """
-    from loadgen.commands.sweep_measure import listening
-    from loadgen.commands.verify_run import carry_out, exit_code, finish
-    from loadgen.commands.verify_setup import VerifyRequest, prepare
-    from loadgen.errors import ExitCode
+    from loadgen.commands.verify_run import verify_command
+    from loadgen.commands.verify_setup import VerifyRequest
     from loadgen.store.folder import find_run
-    from loadgen.store.lock import FolderLock
-    from loadgen.sweep.interrupt import InterruptedRunError
 
     asked = VerifyRequest(
         engine=engine,
@@ -46,13 +45,4 @@ def command(
         window_s=window,
         open_loop_s=open_loop,
     )
-    folder = find_run(run, runs)
-    with FolderLock(folder.path):
-        prepared = prepare(folder, asked, as_json=as_json)
-        try:
-            with listening(prepared.job.request.against, as_json=as_json) as listener:
-                verification = carry_out(prepared, listener)
-        except InterruptedRunError:
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
-        finish(folder, as_json=as_json)
-    raise typer.Exit(exit_code(verification.verdict))
+    raise typer.Exit(verify_command(find_run(resume or run, runs), asked, resumed=resume is not None, as_json=as_json))

@@ -3,17 +3,51 @@
 import contextlib
 from dataclasses import replace
 
+import typer
+
 from loadgen.analysis.verify_conclude import verify
 from loadgen.analysis.verify_model import Verdict, Verification
 from loadgen.commands.conclude import VERIFICATION, find_findings, show, write
-from loadgen.commands.sweep_measure import measure, require_cells
-from loadgen.commands.verify_setup import Prepared
-from loadgen.errors import ExitCode, LoadgenError
+from loadgen.commands.resume import resume_words, with_resume
+from loadgen.commands.sweep_measure import listening, measure, require_cells
+from loadgen.commands.verify_setup import Prepared, VerifyRequest, prepare, resume
+from loadgen.errors import ExitCode, LoadgenError, UsageError
 from loadgen.store.codec import encode
 from loadgen.store.folder import RunFolder, write_whole
 from loadgen.store.lock import FolderLock
-from loadgen.sweep.events import Listener
+from loadgen.sweep.events import Listener, Notice
+from loadgen.sweep.interrupt import InterruptedRunError
 from loadgen.sweep.verify import OpenProbe, open_runs
+
+
+def verify_command(folder: RunFolder, asked: VerifyRequest, *, resumed: bool, as_json: bool) -> ExitCode:
+    """The exit code of a verification, begun or gone on with; 130 after Ctrl-C, when the command to go on is told."""
+    if resumed and asked != VerifyRequest():
+        raise UsageError("--resume goes on with what was asked for then; leave the other options out.")
+    try:
+        with FolderLock(folder.path):
+            prepared = resume(folder, as_json=as_json) if resumed else prepare(folder, asked, as_json=as_json)
+            try:
+                with listening(prepared.job.request.against, as_json=as_json) as listener:
+                    verification = carry_out(prepared, listener)
+            except LoadgenError as error:
+                raise with_resume(error, folder, "verify") from None
+            finish(folder, as_json=as_json)
+    except (InterruptedRunError, KeyboardInterrupt):
+        tell_interrupted(folder, "verify", as_json=as_json)
+        return ExitCode.INTERRUPTED
+    return exit_code(verification.verdict)
+
+
+def tell_interrupted(folder: RunFolder, command: str, *, as_json: bool) -> None:
+    """Says on standard error which command goes on; as a JSON line where the rest is."""
+    text = f"Interrupted: {resume_words(folder, command)} goes on."
+    if as_json:
+        from loadgen.report.live import JsonListener
+
+        JsonListener()(Notice(text))
+    else:
+        typer.echo(text, err=True)
 
 
 def carry_out(prepared: Prepared, listener: Listener) -> Verification:
@@ -25,8 +59,6 @@ def carry_out(prepared: Prepared, listener: Listener) -> Verification:
     with FolderLock(job.folder.path), contextlib.closing(job.folder):
         outcome = measure(job, listener)
         require_cells(job, outcome)
-        if isinstance(outcome, LoadgenError):
-            raise type(outcome)(f"{outcome} The verification is not complete: start it again.")
         if outcome is not None:
             raise outcome
     verification = conclude(job.folder, prepared)

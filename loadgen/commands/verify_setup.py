@@ -8,7 +8,6 @@ from loadgen.analysis.findings import analyse, situation_of
 from loadgen.analysis.model import ConditionFinding
 from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.recommendation import advise
-from loadgen.analysis.recommendation_advice import Advice
 from loadgen.analysis.schedule import Choice, standard_error
 from loadgen.analysis.verify import attainable_margin
 from loadgen.analysis.verify_claim import make_claim, tested_levels
@@ -23,7 +22,7 @@ from loadgen.engines.choose import EngineRequest, choose_engine
 from loadgen.errors import NoVerdictError, UsageError
 from loadgen.profiles.derive import with_k, with_schedule
 from loadgen.profiles.loader import load_profile
-from loadgen.profiles.model import ServerProfile
+from loadgen.profiles.model import BatchSchedule, ServerProfile
 from loadgen.store.codec import builtins, convert
 from loadgen.store.folder import RunFolder
 from loadgen.store.model import CellResult, Condition, Manifest
@@ -51,6 +50,17 @@ class VerifyRequest:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """What stands in a verification's manifest from its first moment, so that it can go on after an interrupt."""
+
+    claim: Claim
+    margin: float
+    margin_reason: str
+    rates: tuple[tuple[int, float], ...]
+    open_loop_s: float
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A checked verification."""
 
@@ -67,28 +77,71 @@ def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepar
     """The verification of a run's advice. NoVerdictError if the run advises nothing, UsageError for what cannot be."""
     check_margin(asked.margin)
     manifest, cells = folder.manifest(), folder.cells()
-    findings = analyse(manifest, cells, folder.servers())
-    advice = advise(findings.conditions, situation_of(manifest, folder.servers()))
-    if advice is None:
-        raise NoVerdictError(f"{folder.run_id} advises nothing that could be verified yet: {findings.answer}")
+    claim, profiles = current_claim(folder)
     engine, reason, wanted = _engine(manifest, asked)
     request = replace(convert(manifest.settings["request"], SweepRequest), quick=manifest.quick, diagnose=False)
-    profiles, arms = _profiles(folder, manifest, advice)
-    claim = make_claim(advice, arms)
     attempt = _make_room(folder)
     plan = _plan(manifest, asked, claim, tuple(p.name for p in profiles), engine, attempt)
     workload = chosen_workload(claim.condition.workload, request.input_lengths, request.output_lengths)
     experiment = Experiment(plan, profiles, {workload.name: workload}, ())
     own = RunFolder(folder.path / VERIFY)
     own.path.mkdir()
-    margin, why = _margin(asked, findings.conditions, plan)
+    margin, why = _margin(asked, analyse(manifest, cells, folder.servers()).conditions, plan)
     made = make_manifest(f"{folder.run_id}/{VERIFY}", experiment, request, engine, reason)
-    settings = made.settings | {"engine": wanted.stored(), "claim": builtins(claim), "margin": margin}
-    own.write_manifest(replace(made, settings=settings))
     length_s = _open_loop_s(asked, manifest, engine)
     rates = _rates(claim, manifest, cells) if length_s else {}
+    stored = Begun(claim, margin, why, tuple(rates.items()), length_s)
+    own.write_manifest(replace(made, settings=made.settings | {"engine": wanted.stored()} | builtins(stored)))
     job = Job(experiment, request, engine, reason, own, as_json)
     return Prepared(job, claim, margin, why, rates, length_s)
+
+
+def resume(folder: RunFolder, *, as_json: bool) -> Prepared:
+    """The verification that was begun in RUN/verify, as it was begun. UsageError if there is none."""
+    own = RunFolder(folder.path / VERIFY)
+    if not (own.path / "manifest.json").is_file():
+        raise UsageError(f"No verification of {folder.run_id} was begun; start one with loadgen verify {folder.path}.")
+    settings = own.manifest().settings
+    try:
+        begun = convert(settings, Begun)
+    except ValueError as error:
+        raise UsageError(
+            f"{own.path} was begun by another version of loadgen ({error}); start again with "
+            f"loadgen verify {folder.path}."
+        ) from error
+    engine, reason = choose_engine(convert(settings["engine"], EngineRequest))
+    request = convert(settings["request"], SweepRequest)
+    claim = begun.claim
+    profiles = _arms(folder, claim.profile, folder.manifest().against, claim.static_k, claim.schedule)
+    workload = chosen_workload(claim.condition.workload, request.input_lengths, request.output_lengths)
+    plan = convert(settings["plan"], SweepPlan)
+    experiment = Experiment(plan, tuple(profiles.values()), {workload.name: workload}, ())
+    job = Job(experiment, request, engine, reason, own, as_json)
+    return Prepared(job, claim, begun.margin, begun.margin_reason, dict(begun.rates), begun.open_loop_s)
+
+
+def begun_claim(folder: RunFolder) -> Claim | None:
+    """The claim of the verification in RUN/verify that can be gone on with; None if there is none."""
+    path = folder.path / VERIFY
+    if not (path / "manifest.json").is_file():
+        return None
+    try:
+        return convert(RunFolder(path).manifest().settings, Begun).claim
+    except ValueError:
+        return None
+
+
+def current_claim(folder: RunFolder) -> tuple[Claim, tuple[ServerProfile, ...]]:
+    """What the run advises now, as a claim with its servers. NoVerdictError if it advises nothing."""
+    manifest, servers = folder.manifest(), folder.servers()
+    findings = analyse(manifest, folder.cells(), servers)
+    advice = advise(findings.conditions, situation_of(manifest, servers))
+    if advice is None:
+        raise NoVerdictError(f"{folder.run_id} advises nothing that could be verified yet: {findings.answer}")
+    schedule = advice.ranges if advice.can_schedule else ()
+    found = _arms(folder, advice.profile, manifest.against, advice.static_k, schedule)
+    claim = make_claim(advice, {role: profile.name for role, profile in found.items()})
+    return claim, tuple(found.values())
 
 
 def check_margin(margin: float | None) -> None:
@@ -107,16 +160,16 @@ def _engine(manifest: Manifest, asked: VerifyRequest) -> tuple[Engine, str, Engi
     return engine, reason, wanted
 
 
-def _profiles(
-    folder: RunFolder, manifest: Manifest, advice: Advice
-) -> tuple[tuple[ServerProfile, ...], dict[Role, str]]:
-    """The servers, no speculation first, and which role each plays."""
+def _arms(
+    folder: RunFolder, name: str, against: str, static_k: int, schedule: BatchSchedule
+) -> dict[Role, ServerProfile]:
+    """The servers by the role that each plays, no speculation first; one with a schedule only if there is one."""
     kept = folder.path / "profiles"
-    source = load_profile(advice.profile, kept)
-    found = {Role.NONE: load_profile(manifest.against, kept), Role.STATIC: with_k(source, advice.static_k)}
-    if advice.can_schedule:
-        found[Role.SCHEDULE] = with_schedule(source, advice.ranges)
-    return tuple(found.values()), {role: profile.name for role, profile in found.items()}
+    source = load_profile(name, kept)
+    found = {Role.NONE: load_profile(against, kept), Role.STATIC: with_k(source, static_k)}
+    if schedule:
+        found[Role.SCHEDULE] = with_schedule(source, schedule)
+    return found
 
 
 def _make_room(folder: RunFolder) -> int:

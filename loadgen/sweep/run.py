@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from loadgen.clock import now_s
 from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
@@ -24,6 +24,17 @@ from loadgen.workloads.lengths import ratio_counter
 
 BeforeStop = Callable[[Stage, Mapping[str, CellServer], Listener], Coroutine[Any, Any, None]]
 """Called once all cells of a stage stand, with the servers that are up, by profile."""
+
+
+class Probe(Protocol):
+    """What is measured once a stage's cells stand, while its servers are still up."""
+
+    def missing(self, stage: Stage) -> set[str]:
+        """Profiles whose servers it still needs in this stage."""
+
+    async def __call__(self, stage: Stage, up: Mapping[str, CellServer], listener: Listener) -> None:
+        """InterruptedRunError on cancel."""
+
 
 MAX_RESTARTS = 3
 """Starts of one profile's server after it died, in one stage; a server that dies at a level dies again."""

@@ -1,7 +1,7 @@
 """One open loop across an edge of a schedule, on every server of a verification, with the same arrivals."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from loadgen.analysis.verify_open import OpenRequest, OpenRun
 from loadgen.load.open_loop import run_open_loop
@@ -34,21 +34,25 @@ class OpenProbe:
     rates: Mapping[int, float]
     """Edge in requests in flight → arrivals per second that keep so many in flight."""
     length_s: float
-    _done: set[tuple[str, int]] = field(default_factory=set)
+
+    def missing(self, stage: ServerStage) -> set[str]:
+        """The stage's profiles that have an open loop to come."""
+        return {name for name, _ in self._missing(stage)}
 
     async def __call__(self, stage: ServerStage, up: Mapping[str, CellServer], listener: Listener) -> None:
-        """InterruptedRunError on cancel."""
+        """InterruptedRunError on cancel. What stands in the folder, of a run that goes on, is not run again."""
+        for name, edge in self._missing(stage):
+            if name not in up:
+                continue
+            rate = self.rates[edge]
+            listener(Notice(f"open loop across {edge} in flight: {name}, {rate:.3g} requests/s, {self.length_s:.0f} s"))
+            await self._run(name, up[name], edge, rate, stage.session)
+
+    def _missing(self, stage: ServerStage) -> list[tuple[str, int]]:
         if stage.session != self.measurer.plan.sessions - 1:
-            return
-        for edge, rate in self.rates.items():
-            for name, server in up.items():
-                if (name, edge) in self._done:
-                    continue
-                listener(
-                    Notice(f"open loop across {edge} in flight: {name}, {rate:.3g} requests/s, {self.length_s:.0f} s")
-                )
-                await self._run(name, server, edge, rate, stage.session)
-                self._done.add((name, edge))
+            return []
+        done = {(run.profile, run.edge) for run in open_runs(self.measurer.folder)}
+        return [(name, edge) for edge in self.rates for name in stage.profiles if (name, edge) not in done]
 
     async def _run(self, name: str, server: CellServer, edge: int, rate: float, session: int) -> None:
         shape = self._shape(edge, rate)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.commands.sweep_run import resume_words
+from loadgen.commands.resume import resume_words
 from loadgen.store.folder import RunFolder
 
 

@@ -1,0 +1,20 @@
+"""Which command goes on with what was interrupted."""
+
+import shlex
+
+from loadgen.errors import LoadgenError, NoVerdictError
+from loadgen.store.folder import RUNS, RunFolder
+
+
+def resume_words(folder: RunFolder, command: str = "sweep") -> str:
+    """The command that goes on, also where `--runs` put the run somewhere else."""
+    if folder.path.parent == RUNS:
+        return f"make {command} ARGS='--resume {folder.run_id}'"
+    return f"loadgen {command} --resume {shlex.quote(str(folder.path))}"
+
+
+def with_resume(error: LoadgenError, folder: RunFolder, command: str) -> LoadgenError:
+    """The error with the command that goes on; as it is where more measuring of the same plan would not help."""
+    if isinstance(error, NoVerdictError):
+        return error
+    return type(error)(f"{error} What was measured stands: {resume_words(folder, command)} goes on.")
