@@ -15,12 +15,12 @@ import typer
 from loadgen.clock import now_s
 from loadgen.commands.load_text import table, warnings_of
 from loadgen.commands.workload_options import chosen_workload, workload_notes
+from loadgen.engines.address import clean_url
 from loadgen.errors import ExitCode, ServerError, UsageError
 from loadgen.load.closed_loop import run_closed_loop
 from loadgen.load.figures import load_figures, whole_run
 from loadgen.load.open_loop import run_open_loop
 from loadgen.load.preflight import ServedModel, preflight
-from loadgen.load.request import base_url
 from loadgen.load.runner import run_fast
 from loadgen.load.shape import Arrival, ClosedLoop, LoadProgress, LoadResult, OpenLoop, Stage, WindowHooks
 from loadgen.load.target import Target, Timeouts
@@ -81,6 +81,7 @@ class LoadRequest:
 
 def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
     """Prints the figures and says how it ended."""
+    request = replace(request, url=clean_url(request.url))
     schedule = _open_loop(request) if request.is_open else None
     if schedule is None and request.requests < request.concurrency:
         raise UsageError(
@@ -112,7 +113,7 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
 
 async def _run(request: LoadRequest, schedule: OpenLoop | None, workload: Workload) -> tuple[LoadResult, CounterDelta]:
     target = Target(
-        url=base_url(request.url),
+        url=request.url,
         model=request.model,
         sampling=Sampling(request.temperature, seed=request.seed, ignore_eos=request.ignore_eos),
         timeouts=Timeouts(total_s=request.timeout_s),

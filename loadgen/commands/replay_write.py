@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadgen.engines.address import clean_url
 from loadgen.errors import UsageError
 
 BATCH = 20_000
@@ -29,6 +30,7 @@ def remote_write(series: Sequence[Series], url: str) -> int:
 
     The protocol is Prometheus' remote write 1.0: a protobuf message in Snappy's block format.
     """
+    url = clean_url(url, key=None)
     sent = 0
     for batch in _batches(series):
         body = snappy(b"".join(_field(1, _time_series(one)) for one in batch))
@@ -38,7 +40,7 @@ def remote_write(series: Sequence[Series], url: str) -> int:
             "User-Agent": "loadgen",
             "X-Prometheus-Remote-Write-Version": "0.1.0",
         }
-        request = urllib.request.Request(f"{url.rstrip('/')}/api/v1/write", data=body, headers=headers)  # noqa: S310 - the user's own address
+        request = urllib.request.Request(f"{url}/api/v1/write", data=body, headers=headers)  # noqa: S310 - the user's own address
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310 - the same
                 sent += sum(len(one.points) for one in batch)

@@ -15,6 +15,7 @@ from loadgen.commands import options
 from loadgen.commands.sweep_ladder import Ladder, make_ladder
 from loadgen.commands.workload_options import chosen_workload, require_prompts, workload_notes
 from loadgen.engines.base import Engine, StartRequest
+from loadgen.engines.credentials import refuse_secrets, server_variables
 from loadgen.errors import UsageError
 from loadgen.profiles.compat import check_profile
 from loadgen.profiles.loader import dump_profile, load_profile
@@ -105,6 +106,8 @@ def load_profiles(request: SweepRequest) -> tuple[tuple[ServerProfile, ...], tup
 
 def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
     """The plan that follows from the request and the engine's nature."""
+    refuse_secrets(request.server_args, "--server-arg")
+    server_variables(request.server_env)
     profiles, warnings = load_profiles(request)
     sources, ladder = profiles[1:], Ladder()
     if request.schedule_costs and request.k is None:
@@ -159,7 +162,7 @@ def require_startable(engine: Engine, experiment: Experiment, request: SweepRequ
 
 def start_requests(experiment: Experiment, request: SweepRequest, folder: RunFolder) -> dict[str, StartRequest]:
     """How each profile's server starts; writes the config files into the run folder."""
-    environment = dict(_pair(text) for text in request.server_env)
+    environment = server_variables(request.server_env)
     requests: dict[str, StartRequest] = {}
     for source in experiment.sources:
         # `--resume` and `verify` derive from it again.
@@ -290,13 +293,6 @@ def _positive(value: int, option: str) -> int:
     if value < 1:
         raise UsageError(f"{option} is {value}; give a whole number above 0.")
     return value
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name:
-        raise UsageError(f"--server-env {text!r} is no setting; write it like NAME=VALUE.")
-    return name, value
 
 
 def _hardware(request: SweepRequest, engine: Engine) -> dict[str, object]:

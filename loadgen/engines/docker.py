@@ -16,13 +16,14 @@ import httpx2
 from loadgen.engines import gpu
 from loadgen.engines.base import EngineEvent, EngineListener, ReadyServer, StartRequest
 from loadgen.engines.child import Graces
+from loadgen.engines.credentials import without_secrets
 from loadgen.engines.docker_compose import SERVICE, Compose, Service, find_compose
 from loadgen.engines.docker_cures import cure
 from loadgen.engines.docker_gpu import GpuUse, check_fit, gpu_group, memory_share, wanted_gpus
 from loadgen.engines.docker_override import PREFIX, Override, local_folder, project_name
 from loadgen.engines.docker_watch import DockerWatch, connect
 from loadgen.engines.effective import effective_from_log
-from loadgen.engines.managed import Launch, ManagedEngine, without_secrets
+from loadgen.engines.managed import Launch, ManagedEngine
 from loadgen.engines.ports import is_free, port_holder
 from loadgen.errors import ServerError, UsageError
 from loadgen.profiles.compat import check_profile

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadgen.engines.credentials import refuse_secrets
 from loadgen.errors import UsageError
 
 VENV = Path(".venv-vllm")
@@ -43,7 +44,7 @@ def find_local_vllm(command: str | Sequence[str] | None = None, project: Path | 
     """
     root = (project or Path.cwd()).absolute()
     if command:
-        return _given(shlex.split(command) if isinstance(command, str) else list(command))
+        return _given(_words(command) if isinstance(command, str) else list(command))
     python = root / VENV / "bin" / "python"
     if python.exists():
         return _from_venv(root, (str(python), "-m", API_SERVER), root / VENV)
@@ -51,7 +52,15 @@ def find_local_vllm(command: str | Sequence[str] | None = None, project: Path | 
     return LocalVllm((found, "serve"), version=_package_version(Path(found).parent.parent)) if found else None
 
 
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"The vLLM command {command!r} cannot be read ({error}); close its quotes.") from None
+
+
 def _given(words: list[str]) -> LocalVllm:
+    refuse_secrets(tuple(words), "The vLLM command's")
     if not words or shutil.which(words[0]) is None:
         raise UsageError(
             f"The vLLM command {shlex.join(words)!r} cannot be run; give one such as VLLM_COMMAND='vllm serve'."

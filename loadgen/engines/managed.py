@@ -1,7 +1,6 @@
 """What the engines that start child processes share: start, readiness, watching, stop."""
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,13 +9,13 @@ from typing import Any
 from loadgen.clock import now_s
 from loadgen.engines.base import EngineEvent, EngineListener, ReadyServer, StartRequest
 from loadgen.engines.child import ChildProcess, Graces
+from loadgen.engines.credentials import without_secrets
 from loadgen.engines.effective import effective_from_log
 from loadgen.engines.ports import HOST, free_port, is_free, port_holder
 from loadgen.engines.readiness import Prober, Readiness
 from loadgen.errors import ServerError
 
 _LINE_LIMIT = 160
-_SECRET = re.compile(r"key|token$|password|secret")
 
 
 @dataclass(frozen=True)
@@ -159,18 +158,6 @@ class ManagedEngine(ABC):
                 f"Port {self._port} is taken by {port_holder(self._port)}; stop it, or choose another port."
             )
         return self._port
-
-
-def without_secrets(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The command as it may be shown and stored: values of options that carry keys and tokens are starred out."""
-    out: list[str] = []
-    hide = False
-    for word in command:
-        option, equals, _ = word.partition("=")
-        secret = option.startswith("--") and bool(_SECRET.search(option))
-        out.append("***" if hide and not word.startswith("-") else f"{option}=***" if secret and equals else word)
-        hide = (secret and not equals) or (hide and not word.startswith("-"))
-    return tuple(out)
 
 
 def _last_words(child: ChildProcess) -> str:

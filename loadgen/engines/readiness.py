@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from loadgen.clock import now_s
+from loadgen.engines.credentials import masked
 from loadgen.errors import ServerError
 
 POLL_S = 0.1
@@ -182,4 +183,4 @@ def _json(response: httpx2.Response) -> dict[str, Any]:
 def _excerpt(response: httpx2.Response) -> str:
     error = _json(response).get("error")
     message = error.get("message") if isinstance(error, dict) else error
-    return " ".join(str(message or response.text).split())[:160] if response.status_code != 200 else ""
+    return masked(" ".join(str(message or response.text).split()))[:160] if response.status_code != 200 else ""

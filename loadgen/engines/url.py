@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
 import httpx2
 
 from loadgen.clock import now_s
+from loadgen.engines.address import clean_url
 from loadgen.engines.base import EngineEvent, EngineListener, ReadyServer, StartRequest
 from loadgen.engines.readiness import Prober
 from loadgen.errors import ServerError, UsageError
@@ -114,6 +114,9 @@ class UrlEngine:
 
 def parse_urls(text: str) -> str | dict[str, str]:
     """One URL, or profile → URL from `baseline=http://…,ngram=http://…`. UsageError otherwise."""
+    if "@" in text:
+        # Before the commas part it: a password may hold one.
+        return clean_url(text)
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if len(parts) == 1 and not _names_profile(parts[0]):
         return clean_url(parts[0])
@@ -128,22 +131,6 @@ def parse_urls(text: str) -> str | dict[str, str]:
     if not urls:
         raise UsageError("No URL is given; write --url http://HOST:PORT or baseline=URL,ngram=URL.")
     return urls
-
-
-def clean_url(url: str) -> str:
-    """The base URL without a trailing slash and `/v1`. UsageError if it is none, or holds a password."""
-    address = urlsplit(url if "://" in url else f"http://{url}")
-    try:
-        port = address.port
-    except ValueError:
-        raise UsageError(f"{url!r} has no valid port; write http://HOST:PORT.") from None
-    if address.scheme not in ("http", "https") or not address.hostname:
-        raise UsageError(f"{url!r} is no URL of a server; write http://HOST:PORT.")
-    if address.username or address.password:
-        raise UsageError("A URL with a password would be stored with the run; set OPENAI_API_KEY instead.")
-    host = f"[{address.hostname}]" if ":" in address.hostname else address.hostname
-    path = address.path.rstrip("/").removesuffix("/v1")
-    return f"{address.scheme}://{host}{f':{port}' if port else ''}{path}"
 
 
 def _names_profile(part: str) -> bool:

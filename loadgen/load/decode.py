@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from loadgen.engines.credentials import masked
 from loadgen.load.arrivals import Arrivals, End
 from loadgen.load.categories import broken_outcome, status_outcome
 from loadgen.load.openai import error_text, parse_reply
@@ -70,7 +71,7 @@ def decode(arrivals: Arrivals, asked: Asked, slot: Slot = _NO_SLOT) -> RequestRe
         chunk_tokens=reading.chunk_tokens(),
         finish_reason=reading.finish_reason,
         http_status=arrivals.status,
-        error=error,
+        error=masked(error) if error else error,
         attempts=max(arrivals.attempts, 1),
         text=text if asked.keep_text else None,
         token_ids=tuple(reading.token_ids) if reading.saw_ids else None,

@@ -12,6 +12,7 @@ from loadgen.profiles.source import Source, read_source
 from loadgen.profiles.speculative import KEY, nearest, read_speculative
 
 _INSIDE_ONLY = ("method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size", "prompt_lookup_max")
+_SECRETS = {"api-key": "VLLM_API_KEY", "hf-token": "HF_TOKEN"}
 _SHORTHANDS = ("spec-method", "spec-model", "spec-tokens")
 
 
@@ -105,6 +106,8 @@ def _check_top_level(source: Source) -> None:
             raise UsageError(f"{where}: {key} is a command-line shorthand; write it inside {KEY}.")
         if key.startswith("-"):
             raise UsageError(f"{where}: {key} has leading dashes; in a config file write {key.lstrip('-')}.")
+        if name in _SECRETS:
+            raise UsageError(f"{where}: {key} would be stored with every run; remove it and export {_SECRETS[name]}.")
         if name == "disable-log-stats" and value:
             raise UsageError(f"{where}: {key} takes away the metrics that loadgen reads; remove it.")
         if value is None:

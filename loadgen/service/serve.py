@@ -36,7 +36,7 @@ def command(
         raise UsageError("`loadgen serve` needs FastAPI and uvicorn: pip install 'loadgen[service]'.") from None
     import os
 
-    from loadgen.engines.url import clean_url
+    from loadgen.engines.address import clean_url
     from loadgen.service.server import run
     from loadgen.service.settings import Settings, check_token
 

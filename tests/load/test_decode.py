@@ -320,3 +320,10 @@ def test_repeated_ngrams() -> None:
     assert repeated_ngram_share("a b c") is None
     assert repeated_ngram_share("a b c d e f g") == 0.0
     assert (repeated_ngram_share("a b c d " * 50) or 0) > 0.9
+
+
+def test_a_key_that_a_server_repeats_in_its_error_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2-very-long")
+    body = b'{"error": {"message": "Incorrect API key provided: sk-hunter2-very-long."}}'
+    record = read((1.0, body), status=401, headers=[(b"Content-Type", b"application/json")])
+    assert record.error == "Incorrect API key provided: ***."

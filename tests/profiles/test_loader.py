@@ -164,3 +164,10 @@ def test_a_folder_that_ends_like_a_profile_is_none(tmp_path: Path) -> None:
     (tmp_path / "ngram.yaml").mkdir()
     with pytest.raises(UsageError, match="Unknown profile 'ngram'"):
         load_profile("ngram", tmp_path)
+
+
+@pytest.mark.parametrize(("key", "variable"), [("api-key", "VLLM_API_KEY"), ("hf_token", "HF_TOKEN")])
+def test_a_secret_in_a_profile_is_refused_since_each_run_keeps_the_profile(key: str, variable: str) -> None:
+    with pytest.raises(UsageError, match=f"export {variable}") as caught:
+        parse_profile(f"{key}: hunter2\n", name="p", label="p.yaml")
+    assert "hunter2" not in str(caught.value)
