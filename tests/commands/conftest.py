@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from loadgen.analysis import checks
 from loadgen.commands import answer_run, sweep_run, verify_setup
+from loadgen.commands.sweep_setup import SweepRequest
 from loadgen.engines.base import EngineListener, ReadyServer, StartRequest
 from loadgen.engines.choose import EngineRequest
 from loadgen.simulator.launch import LaunchOptions, launch
 from loadgen.simulator.server import SimulatorServer
+from loadgen.store.folder import RunFolder, find_run
 
 
 class InProcessEngine:
@@ -58,3 +61,24 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcessEngine:
     # Client and servers share this process, and the machine is busy with other tests: no cell may fall to that.
     monkeypatch.setattr(checks, "CELL_CHECKS", ())
     return engine
+
+
+@pytest.fixture
+def answered_run() -> Callable[[Path], RunFolder]:
+    """Makes a run with its verification, as small as one can be."""
+
+    def make(runs: Path) -> RunFolder:
+        asked = SweepRequest(
+            workload="code-edit",
+            levels="1",
+            k="4",
+            repeats=1,
+            window_s=0.2,
+            max_tokens=24,
+            quick=True,
+            schedule_costs=False,
+        )
+        answer_run.answer(answer_run.AnswerRequest(asked, EngineRequest(name="simulator")), runs, as_json=True)
+        return find_run("latest", runs)
+
+    return make
