@@ -11,13 +11,14 @@ import yaml
 
 from loadgen.commands.lint_prometheus import ComposePorts
 from loadgen.errors import UsageError
+from loadgen.profiles.yaml_text import Loader, read_yaml
 
 _VARIABLE = re.compile(r"\$(?:\{(?P<name>\w+)(?:(?P<op>:?[-?+])(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}|(?P<bare>\w+))")
 _UNKNOWN = "\0"
 """Stands for a variable without a default: nothing can be said of it."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(Loader):
     """Reads Compose's own tags, `!override` and `!reset`, as what they hold."""
 
 
@@ -120,12 +121,7 @@ def option_value(words: Sequence[str], name: str) -> str | None:
 
 def read_compose(path: Path) -> list[Service]:
     """The services; UsageError if the file is none."""
-    try:
-        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a SafeLoader with two tags more
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); correct it.") from error
+    found = read_yaml(path, _Loader)
     services = found.get("services") if isinstance(found, dict) else None
     if not isinstance(services, dict):
         raise UsageError(f"{path} has no services; is it a Compose file?")

@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from loadgen.commands.lint_finding import Finding
 from loadgen.commands.lint_metrics import lint_expression
 from loadgen.errors import UsageError
+from loadgen.profiles.yaml_text import read_text, read_yaml
 
 BUILT_IN = frozenset({"-- Grafana --", "-- Dashboard --", "-- Mixed --", "grafana", "__expr__", "-- Expression --"})
 
@@ -47,7 +46,7 @@ def lint_provisioning(path: Path, scrape_interval: str | None) -> tuple[list[Fin
     """The faults of one data-source file, and its uids."""
     found: list[Finding] = []
     uids: set[str] = set()
-    for source in (_read_yaml(path) or {}).get("datasources") or []:
+    for source in (read_yaml(path) or {}).get("datasources") or []:
         where = f"{path}: data source {source.get('name')}"
         if not source.get("uid"):
             what = "it has no uid, so Grafana makes one up and no panel can name it"
@@ -143,20 +142,9 @@ def _variable(variable: Mapping[str, Any], name: str, known: _Known) -> Iterator
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
-    except ValueError as error:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON ({error}); export the dashboard again.") from error
     if not isinstance(found, dict):
         raise UsageError(f"{path} is no dashboard; export one from Grafana as JSON.")
     return found
-
-
-def _read_yaml(path: Path) -> Any:
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); correct it.") from error

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from loadgen.commands.lint_finding import Finding
 from loadgen.commands.lint_metrics import lint_expression
 from loadgen.errors import UsageError
+from loadgen.profiles.yaml_text import read_yaml
 
 SLOW_S = 2.0
 """A level of a sweep lasts seconds (case C100)."""
@@ -124,12 +123,7 @@ def _rules(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); correct it.") from error
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise UsageError(f"{path} is no mapping; a prometheus.yml has global and scrape_configs.")
     return found

@@ -10,6 +10,8 @@ from loadgen.profiles.model import ServerProfile, SpeculativeConfig
 from loadgen.profiles.pairs import targets_of
 from loadgen.profiles.source import Source, read_source
 from loadgen.profiles.speculative import KEY, nearest, read_speculative
+from loadgen.profiles.values import fault_of
+from loadgen.profiles.yaml_text import read_text
 
 _INSIDE_ONLY = ("method", "num_speculative_tokens", "num_speculative_tokens_per_batch_size", "prompt_lookup_max")
 _SECRETS = {"api-key": "VLLM_API_KEY", "hf-token": "HF_TOKEN"}
@@ -38,12 +40,7 @@ def load_profile(name_or_path: str | Path, directory: Path | None = None) -> Ser
     measure something else than it says.
     """
     path = _find(str(name_or_path), directory or default_directory())
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    text = read_text(path)
     return parse_profile(text, name=path.stem, label=str(path), path=path)
 
 
@@ -110,6 +107,9 @@ def _check_top_level(source: Source) -> None:
             raise UsageError(f"{where}: {key} would be stored with every run; remove it and export {_SECRETS[name]}.")
         if name == "disable-log-stats" and value:
             raise UsageError(f"{where}: {key} takes away the metrics that loadgen reads; remove it.")
+        fault = None if name == KEY else fault_of(name, value)
+        if fault and value is not None:
+            raise UsageError(f"{where}: {key} {fault}.")
         if value is None:
             raise UsageError(f"{where}: {key} has no value, and vLLM would read the word None; fill or remove it.")
 

@@ -9,7 +9,9 @@ from itertools import pairwise
 
 from loadgen.errors import UsageError
 from loadgen.profiles.model import BatchSchedule
+from loadgen.profiles.values import short
 
+_DIGITS = 20
 _FORM = "write a list of [first batch, last batch, K], such as [[1,8,4],[9,256,0]]"
 
 
@@ -23,8 +25,8 @@ def parse_schedule(value: object) -> BatchSchedule:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except json.JSONDecodeError:
-            raise UsageError(f"The schedule {value!r} is no JSON; {_FORM}.") from None
+        except (ValueError, RecursionError):
+            raise UsageError(f"The schedule {short(value)} is no JSON; {_FORM}.") from None
     if not isinstance(value, list | tuple):
         raise UsageError(f"The schedule is {_kind(value)}, not a list; {_FORM}.")
     if not value:
@@ -56,7 +58,7 @@ def schedule_lookup(schedule: BatchSchedule, max_k: int, max_num_seqs: int) -> l
 
 def _entry(entry: object) -> tuple[int, int, int]:
     if not isinstance(entry, list | tuple) or len(entry) != 3:
-        raise UsageError(f"The schedule's entry {entry!r} is not three numbers; {_FORM}.")
+        raise UsageError(f"The schedule's entry {short(entry)} is not three numbers; {_FORM}.")
     first, last, k = (_whole(part, entry) for part in entry)
     if first < 1 or last < 1:
         raise UsageError(f"The schedule's range {first} to {last} is not positive; batch sizes start at 1.")
@@ -69,13 +71,15 @@ def _entry(entry: object) -> tuple[int, int, int]:
 
 def _whole(part: object, entry: Sequence[object]) -> int:
     # vLLM takes "4" and 4.0 for 4 (its pydantic field converts both), but not 4.5, True or text.
-    if isinstance(part, str) and part.strip().lstrip("+-").isdecimal():
-        return int(part)
-    if isinstance(part, float) and part.is_integer():
-        return int(part)
-    if isinstance(part, int) and not isinstance(part, bool):
-        return part
-    raise UsageError(f"The schedule's entry {list(entry)!r} holds {part!r}, which is no whole number; {_FORM}.")
+    text = isinstance(part, str) and part.strip().lstrip("+-").isdecimal() and len(part) < _DIGITS
+    number: int | None = None
+    if text or (isinstance(part, float) and part.is_integer()):
+        number = int(part)  # type: ignore[call-overload]  # text of digits, or a float
+    elif isinstance(part, int) and not isinstance(part, bool):
+        number = part
+    if number is None or abs(number) >= 1 << 31:
+        raise UsageError(f"The schedule's entry {short(entry)} holds {short(part)}, which is no whole number; {_FORM}.")
+    return number
 
 
 def _check_order(ranges: list[tuple[int, int, int]]) -> None:

@@ -5,8 +5,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-PositiveInt = Annotated[int, Field(ge=1, strict=True)]
-Rate = Annotated[float, Field(ge=0.0, le=1.0)]
+PositiveInt = Annotated[int, Field(ge=1, lt=1 << 31, strict=True)]
+Drafts = Annotated[int, Field(ge=1, le=1024, strict=True)]
+"""K: far more than any method drafts, and so few that a table of them fits."""
+Rate = Annotated[float, Field(ge=0.0, le=1.0, strict=True)]
+"""Strict, so that true is no 1.0; a whole number passes."""
 
 
 class MethodConfig(BaseModel):
@@ -17,11 +20,11 @@ class MethodConfig(BaseModel):
     """vLLM's K when none is given; None if one must be given."""
 
     method: str
-    num_speculative_tokens: PositiveInt
+    num_speculative_tokens: Drafts
     num_speculative_tokens_per_batch_size: list[Any] | tuple[Any, ...] | None = None
     rejection_sample_method: Literal["standard", "synthetic", "block", "strict", "probabilistic"] | None = None
     synthetic_acceptance_rates: list[Rate] | None = None
-    synthetic_acceptance_length: float | None = None
+    synthetic_acceptance_length: Annotated[float, Field(strict=True)] | None = None
 
     @model_validator(mode="after")
     def _synthetic_fits(self) -> "MethodConfig":
@@ -75,10 +78,10 @@ class SuffixConfig(MethodConfig):
 
     k_default: ClassVar[int | None] = 24
 
-    num_speculative_tokens: PositiveInt = 24
+    num_speculative_tokens: Drafts = 24
     suffix_decoding_max_tree_depth: PositiveInt | None = None
-    suffix_decoding_max_cached_requests: Annotated[int, Field(ge=0)] | None = None
-    suffix_decoding_max_spec_factor: Annotated[float, Field(ge=0)] | None = None
+    suffix_decoding_max_cached_requests: Annotated[int, Field(ge=0, lt=1 << 31, strict=True)] | None = None
+    suffix_decoding_max_spec_factor: Annotated[float, Field(ge=0, strict=True)] | None = None
     suffix_decoding_min_token_prob: Rate | None = None
 
 

@@ -1,6 +1,7 @@
 """YAML bytes to plain data, with the line of each key, so that an error can point at it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,9 +9,12 @@ from typing import Any
 import yaml
 
 from loadgen.errors import UsageError
+from loadgen.profiles.values import short
+from loadgen.profiles.yaml_text import load_yaml
 
-MAX_ALIASES = 20
-"""More than a person writes; a dozen aliases of aliases can stand for more values than memory holds."""
+_OPTION = re.compile(r"<<|-{0,2}[A-Za-z][A-Za-z0-9_.+-]*")
+"""Leading dashes have a sentence of their own."""
+_TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True)
@@ -33,39 +37,59 @@ def read_source(text: str, label: str) -> Source:
     """The file's top-level mapping; an empty file is an empty mapping. UsageError with file and line if it is no YAML,
     no mapping, or names a key twice.
     """
+    data = load_yaml(text, label)
     try:
-        if sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)) > MAX_ALIASES:
-            raise UsageError(f"{label}: more than {MAX_ALIASES} aliases (*name); write the values out.")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
         json.dumps(data, default=str, skipkeys=True)  # ValueError for an anchor inside itself, which no file can say
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = f"{label}:{mark.line + 1}" if mark else label
-        raise UsageError(f"{where}: this is no valid YAML ({error.problem}); correct the line.") from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{label}: this is no valid YAML ({' '.join(str(error).split())}); correct it.") from None
     except (RecursionError, ValueError):
-        # ValueError also for dates that no calendar has, such as 2026-02-30.
-        raise UsageError(f"{label}: a value is nested too deeply or does not exist; write plain values.") from None
+        raise UsageError(f"{label}: a value is nested too deeply or holds itself; write plain values.") from None
     if data is None:
         return Source(label, {}, {})
     if not isinstance(root, yaml.MappingNode) or not isinstance(data, dict):
         raise UsageError(f"{label}:1: a profile is a mapping of vLLM options, such as `max-num-seqs: 64`; this is not.")
     lines: dict[tuple[str, ...], int] = {}
-    _collect(root, (), lines, label)
+    _check_keys(root, label)
+    _refuse_twice(root, label, set())
+    _collect(root, (), lines)
     return Source(label, {str(key): value for key, value in data.items()}, lines)
 
 
-def _collect(node: yaml.MappingNode, above: tuple[str, ...], lines: dict[tuple[str, ...], int], label: str) -> None:
+def _check_keys(root: yaml.MappingNode, label: str) -> None:
+    """UsageError for a top-level key that names no option, such as `1:` or `yes:`."""
+    for key, _ in root.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag in (_TEXT, _MERGE) and _OPTION.fullmatch(key.value):
+            continue
+        said = short(getattr(key, "value", ""))
+        kind = "" if key.tag == _TEXT else f" (YAML reads it as {key.tag.rpartition(':')[2]})"
+        where = f"{label}:{key.start_mark.line + 1}"
+        raise UsageError(f"{where}: {said} is no name of a vLLM option{kind}; write one, such as max-num-seqs.")
+
+
+def _refuse_twice(node: yaml.Node, label: str, seen: set[int]) -> None:
+    """UsageError for a key that stands twice in one mapping, at any depth; each node is looked at once."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_twice(item, label, seen)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise UsageError(
+                f"{label}:{line}: {name} stands here and in line {lines[name]}; YAML would silently take the last "
+                "one, so remove one."
+            )
+        lines[name] = line
+        _refuse_twice(value, label, seen)
+
+
+def _collect(node: yaml.MappingNode, above: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> None:
     for key_node, value_node in node.value:
         keys = (*above, str(key_node.value))
-        line = key_node.start_mark.line + 1
-        if keys in lines:
-            raise UsageError(
-                f"{label}:{line}: {keys[-1]} stands here and in line {lines[keys]}; YAML would silently take the "
-                "last one, so remove one."
-            )
-        lines[keys] = line
+        lines[keys] = key_node.start_mark.line + 1
         if isinstance(value_node, yaml.MappingNode) and len(keys) == 1:
-            _collect(value_node, keys, lines, label)
+            _collect(value_node, keys, lines)

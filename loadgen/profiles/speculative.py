@@ -12,6 +12,7 @@ from loadgen.profiles.model import SpeculativeConfig
 from loadgen.profiles.schedule import parse_schedule
 from loadgen.profiles.schema import METHODS, UNUSABLE_METHODS, all_fields, methods_with_field
 from loadgen.profiles.source import Source
+from loadgen.profiles.values import fault_of, short
 from loadgen.profiles.versions import SCHEDULE_KILLS_ENGINE, instead_of_batch_size_limit
 
 KEY = "speculative-config"
@@ -26,6 +27,9 @@ def read_speculative(source: Source, key: str) -> SpeculativeConfig:
     method = _method(raw, where)
     _refuse_batch_size_limit(raw, source.at(key, "disable_by_batch_size"))
     _refuse_foreign_fields(raw, method, lambda name: source.at(key, name))
+    for name, value in raw.items():
+        if fault := fault_of(name, value):
+            raise UsageError(f"{source.at(key, name)}: {name} {fault}.")
     schema = METHODS[method]
     if "num_speculative_tokens" not in raw and schema.k_default is None:
         raise UsageError(f"{where}: {method} has no num_speculative_tokens; add it (drafts per step, 1 or more).")
@@ -66,7 +70,7 @@ def _mapping(value: object, where: str) -> dict[Any, Any]:
         # What the command line takes; vLLM accepts the same text in a file.
         try:
             value = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise UsageError(f"{where}: {KEY} is text that is no JSON; write it as a nested mapping.") from None
     if not isinstance(value, dict) or not value:
         raise UsageError(
@@ -134,4 +138,4 @@ def _sentence(error: ValidationError, source: Source, key: str) -> str:
         return f"{where}: {message}."
     if first["type"] == "missing":
         return f"{where}: {field} is missing; add it (the draft's checkpoint, a name or a folder)."
-    return f"{where}: {field} is {first['input']!r}: {message[0].lower()}{message[1:]}; correct it."
+    return f"{where}: {field} is {short(first['input'])}: {message[0].lower()}{message[1:]}; correct it."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadgen.profiles.model import ServerProfile, SpeculativeConfig
+from loadgen.profiles.values import AUTO, whole
 from loadgen.simulator.schedule import dense_schedule
 
 DEFAULT_VERSION = "0.32.0"
@@ -17,6 +18,7 @@ NGRAM_METHODS = frozenset({"ngram", "ngram_gpu"})
 _SYNC_METHODS = frozenset({"ngram", "suffix", "medusa", "mlp_speculator", "custom_class"})
 _RUNNER_V1_METHODS = frozenset({"ngram", "suffix", "medusa", "custom_class"})
 _BLOCK_DROP_METHODS = frozenset({"eagle", "eagle3", "mtp", "dflash", "dspark"})
+_LONGEST = 32768
 _FULL_GRAPHS, _PIECEWISE, _EAGER = "FULL_AND_PIECEWISE", "PIECEWISE", "NONE"
 
 
@@ -42,7 +44,7 @@ class EngineConfig:
     suffix_min_token_prob: float = 0.1
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 8192
-    max_model_len: int = 32768
+    max_model_len: int = _LONGEST
     block_size: int = 16
     gpu_memory_utilization: float = 0.9
     num_gpu_blocks: int | None = None
@@ -74,19 +76,19 @@ def engine_config(
 
     ValueError for a schedule that vLLM refuses at engine start.
     """
-    settings = {**(shared or {}), **profile.settings}
+    settings = {**(shared or {}), **{name.replace("_", "-"): value for name, value in profile.settings.items()}}
     spec = profile.speculative
     method = spec.method if spec else "none"
     v1 = method in _RUNNER_V1_METHODS or _release(version) < (0, 25)
     # Seen with 0.26 on an H200: draft_model fell back to runner V1 without async scheduling (h200.md, lesson 6).
     v1 = v1 or (method == "draft_model" and _release(version) < (0, 27))
     max_num_seqs = int(settings.get("max-num-seqs", 256))
-    model = str(settings.get("model", settings.get("model_tag", DEFAULT_MODEL)))
+    model = str(settings.get("model", settings.get("model-tag", DEFAULT_MODEL)))
     raw = spec.raw if spec else {}
     graph_mode, notes = _graph_mode(settings, dynamic=bool(spec and spec.schedule), v1=v1)
     asynchronous, async_note = _async_scheduling(settings, method, v1_draft=v1 and method == "draft_model")
     k = spec.num_speculative_tokens if spec else 0
-    budget = int(settings.get("max-num-batched-tokens", 8192))
+    budget = whole(settings.get("max-num-batched-tokens", 8192)) or 1
     if method == "draft_model":
         budget = max(1, budget - max_num_seqs)  # one drafting slot per request is taken off (vllm-facts part 1)
     return EngineConfig(
@@ -105,7 +107,7 @@ def engine_config(
         suffix_min_token_prob=float(raw.get("suffix_decoding_min_token_prob", 0.1)),
         max_num_seqs=max_num_seqs,
         max_num_batched_tokens=budget,
-        max_model_len=int(settings.get("max-model-len", 32768)),
+        max_model_len=_model_length(settings.get("max-model-len", _LONGEST)),
         block_size=int(settings.get("block-size", 16)),
         gpu_memory_utilization=float(settings.get("gpu-memory-utilization", 0.9)),
         num_gpu_blocks=_optional_int(settings.get("num-gpu-blocks-override")),
@@ -185,6 +187,12 @@ def _first(value: Any, default: str) -> str:
     if isinstance(value, list) and value:
         return str(value[0])
     return str(value) if value else default
+
+
+def _model_length(value: Any) -> int:
+    """`auto` is what the default is: a pool that holds less is said at the start."""
+    length = whole(value)
+    return _LONGEST if length is None or length == AUTO else length
 
 
 def _optional_int(value: Any) -> int | None:

@@ -89,7 +89,9 @@ def with_options(profile: ServerProfile, options: LaunchOptions) -> ServerProfil
         "max-num-seqs": options.max_num_seqs,
         "max-model-len": options.max_model_len,
     }
-    settings = {**profile.settings, **{name: value for name, value in given.items() if value is not None}}
+    # vLLM takes max_num_seqs and max-num-seqs alike.
+    stated = {name.replace("_", "-"): value for name, value in profile.settings.items()}
+    settings = {**stated, **{name: value for name, value in given.items() if value is not None}}
     return dataclasses.replace(profile, settings=settings)
 
 
@@ -113,6 +115,7 @@ def _answers(text: TextModel, noise: Noise, config: EngineConfig, bug: Bug | Non
 
 
 def _spec(profile: ServerProfile, config: EngineConfig, core: SimulatedCore, options: LaunchOptions) -> ServerSpec:
+    profile = with_options(profile, options)
     metrics = profile.settings.get("per-request-spec-decode-metrics")
     if metrics not in (None, "summary", "detailed"):
         raise UsageError(f"per-request-spec-decode-metrics is {metrics!r}; set it to summary or detailed.")

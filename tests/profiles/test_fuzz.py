@@ -64,10 +64,6 @@ def test_what_yaml_can_say_and_a_profile_cannot(text: str) -> None:
     assert "\n" not in sentence
 
 
-def test_keys_become_text() -> None:
-    assert dict(parse_profile("1: 2", name="f", label="f.yaml").settings) == {"1": 2}
-
-
 def test_aliases_of_aliases_are_refused_at_once() -> None:
     bomb = "\n".join(
         [f"a0: &a0 [{', '.join('x' * 9)}]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
