@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tools.make_large_run import Size, write_large_run
+
 Started = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """Starts `loadgen serve` on an empty runs folder, with these variables in its environment; gives its URL."""
+    """Starts `loadgen serve` on the runs folder (a new one by default) with these variables set; gives its URL."""
     with ExitStack() as stack:
 
-        def start(**environment: str) -> str:
-            runs = tmp_path_factory.mktemp("runs")
+        def start(runs: Path | None = None, **environment: str) -> str:
+            runs = runs or tmp_path_factory.mktemp("runs")
             process = subprocess.Popen(
                 [sys.executable, "-m", "loadgen", "serve", "--port", "0", "--runs", str(runs)],
                 stdout=subprocess.PIPE,
@@ -38,9 +40,23 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 
 
 @pytest.fixture(scope="session")
-def url(started: Started) -> str:
+def made_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runs folder with two finished runs that nobody measured: on a stalled machine the trust checks rightly void
+    cells of a real sweep, and what a page shows of valid ones is tested with these.
+    """
+    runs = tmp_path_factory.mktemp("runs")
+    for seed in (1, 2):
+        size = Size(levels=(1, 4, 16), profiles=("ngram",), repeats=3, chunks=2_000)
+        run = runs / f"2026-01-0{seed}T00-00-00Z-made"
+        write_large_run(run, size, seed)
+        subprocess.run([sys.executable, "-m", "loadgen", "report", str(run)], check=True, capture_output=True)
+    return runs
+
+
+@pytest.fixture(scope="session")
+def url(started: Started, made_runs: Path) -> str:
     """The service that the tests of this folder share."""
-    return started()
+    return started(made_runs)
 
 
 @pytest.fixture
