@@ -97,6 +97,8 @@ def judge_greedy(arms: Sequence[Arm], control: Sequence[Arm], kind: str, drafted
         hard_divergences=hard,
         drafted=drafted,
         wants_more=hard_rate.count == 1 and sets == 1 and control_rate.count == 0,
+        arms=tuple(arms),
+        control=tuple(control),
     )
 
 

@@ -60,6 +60,8 @@ class Drafted:
     draft_tokens: float | None
     accepted_tokens: float | None
     generated_tokens: float | None
+    at_least: bool = False
+    """True where counters of a part were lost (the test was killed): the rest is a lower bound."""
 
     @property
     def share(self) -> float | None:
@@ -109,6 +111,10 @@ class GreedyFinding:
     drafted: Drafted
     wants_more: bool = False
     """True for exactly one hard prompt: another set of prompts settles it."""
+    arms: tuple[Arm, ...] = ()
+    """The profile's answers, by concurrency."""
+    control: tuple[Arm, ...] = ()
+    """The baseline's answers against its own first ones."""
 
 
 @dataclass(frozen=True)

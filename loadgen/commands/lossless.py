@@ -26,6 +26,12 @@ def command(
     margin: Annotated[float, typer.Option(help="Distance of distributions that still is the same quality.")] = 0.1,
     dtype: Annotated[str | None, typer.Option(help="The weights': float32, 16-bit or quantised.")] = None,
     seed: Annotated[int, typer.Option(help="Prompts and samples follow from it.")] = 1,
+    seeds: Annotated[
+        str, typer.Option(help="A seed with each sample: on, off, or auto (a GPU and the simulator: on; a CPU: off).")
+    ] = "auto",
+    resume: Annotated[
+        str | None, typer.Option(help="A test to go on with: folder, name, or latest. Only --seeds can be changed.")
+    ] = None,
     vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
     server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
     server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
@@ -38,10 +44,14 @@ def command(
 
     Example: loadgen lossless --profile ngram --temperature 0,0.8
     """
-    from loadgen.commands.lossless_run import LosslessRequest, lossless
+    from loadgen.commands.lossless_run import lossless
+    from loadgen.commands.lossless_run import resume as go_on
+    from loadgen.commands.lossless_setup import LosslessRequest
     from loadgen.commands.sweep_setup import SweepRequest
     from loadgen.engines.choose import EngineRequest
 
+    if resume is not None:
+        raise typer.Exit(go_on(resume, runs, seeds, as_json=as_json))
     request = SweepRequest(
         profile=profile,
         against=against,
@@ -58,5 +68,5 @@ def command(
         start_timeout_s=start_timeout,
     )
     wanted = EngineRequest(name=engine, url=url, model=model, hardware=hardware, vllm_command=vllm_command, seed=seed)
-    asked = LosslessRequest(request, wanted, prompts, samples, prefixes, margin, dtype)
+    asked = LosslessRequest(request, wanted, prompts, samples, prefixes, margin, dtype, seeds)
     raise typer.Exit(lossless(asked, runs, as_json=as_json))

@@ -16,6 +16,8 @@ def command(
 ) -> None:
     """Write summary.json, report.html, report.md and cells.csv of a run again; or put several runs on one page.
 
+    A run of loadgen lossless gets its report.html and report.md.
+
     Example: loadgen report latest
     """
     from loadgen.errors import UsageError
@@ -33,9 +35,19 @@ def command(
 
 def _one(name: str, runs: Path, *, parquet: bool) -> None:
     from loadgen.commands.conclude import find_findings, write
+    from loadgen.commands.lossless_files import lossless_meant, write_again
+    from loadgen.errors import UsageError
     from loadgen.store.folder import find_run
     from loadgen.store.lock import FolderLock
 
+    quality = lossless_meant(name, runs)
+    if quality is not None:
+        if parquet:
+            raise UsageError("--parquet is for the requests of a sweep; a run of loadgen lossless has none.")
+        with FolderLock(quality.path):
+            for path in write_again(quality).values():
+                typer.echo(path)
+        return
     folder = find_run(name, runs)
     with FolderLock(folder.path):
         paths = write(folder, find_findings(folder))

@@ -1,15 +1,35 @@
 """The same-quality verdict as JSON, for `--json` and the run folder's `lossless/result.json`."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from loadgen.analysis.lossless_model import LosslessFinding
 from loadgen.report.lossless_text import sentence
 from loadgen.store.codec import builtins
+from loadgen.store.model import ServerFacts
+from loadgen.sweep.lossless_plan import LosslessPlan
 
-SCHEMA = 1
+SCHEMA = 2
 
 
-def lossless_json(finding: LosslessFinding, about: Mapping[str, Any]) -> dict[str, Any]:
-    """The finding with its sentence; `about` tells engine, versions and what was asked."""
-    return {"schema": SCHEMA, "answer": sentence(finding), **about, **builtins(finding)}
+@dataclass(frozen=True)
+class LosslessAbout:
+    """How a same-quality test was made."""
+
+    run_id: str
+    created_at: str
+    loadgen_version: str
+    argv: tuple[str, ...]
+    engine: str
+    engine_reason: str
+    simulated: bool
+    workload: str
+    max_tokens: int | None
+    plan: LosslessPlan
+    servers: dict[str, ServerFacts]
+    """By profile, as it came up last."""
+
+
+def lossless_json(finding: LosslessFinding, about: LosslessAbout) -> dict[str, Any]:
+    """The finding with its sentence, and how it was made."""
+    return {"schema": SCHEMA, "answer": sentence(finding), **builtins(about), **builtins(finding)}

@@ -108,7 +108,8 @@ def _drafted(part: GreedyFinding | SamplingFinding) -> str:
     if drafted.accepted_tokens is None:
         return "tokens from accepted drafts: not known"
     share = f" ({drafted.share:.0%} of all)" if drafted.share is not None else ""
-    return f"tokens from accepted drafts: {drafted.accepted_tokens:.0f}{share}"
+    least = "at least " if drafted.at_least else ""
+    return f"tokens from accepted drafts: {least}{drafted.accepted_tokens:.0f}{share}"
 
 
 def _divergence(d: Divergence) -> str:

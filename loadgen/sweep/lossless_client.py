@@ -1,7 +1,5 @@
 """A server as the same-quality test asks it: token ids in, token ids out."""
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -63,25 +61,6 @@ class LosslessServer(Protocol):
 
     async def since_mark(self) -> Drafted:
         """What the speculative counters did since the mark."""
-
-
-async def answer_all(server: LosslessServer, asks: Sequence[Ask], concurrency: int) -> list[Answer]:
-    """The answers in the order of the questions, at most `concurrency` in flight."""
-    found: dict[int, Answer] = {}
-    todo = iter(enumerate(asks))
-
-    async def work() -> None:
-        for index, ask in todo:
-            found[index] = await server.answer(ask)
-
-    workers = [asyncio.ensure_future(work()) for _ in range(min(concurrency, len(asks)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return [found[index] for index in range(len(asks))]
 
 
 class HttpServer:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loadgen.analysis.lossless_model import Arm, Divergence
-from loadgen.sweep.lossless_client import Answer, Ask, LosslessServer, answer_all
+from loadgen.sweep.lossless_client import Answer, Ask, LosslessServer
+from loadgen.sweep.lossless_journal import Journal, Question
 
 RESUMES = 8
 """How often an answer is taken up again behind the baseline's token: more would cost more than they tell."""
@@ -12,12 +13,16 @@ TOP = 20
 
 
 @dataclass(frozen=True)
-class Question:
-    """One prompt as the servers get it."""
+class Asking:
+    """A server, and the journal's phase that its answers stand under."""
 
-    name: str
-    tokens: tuple[int, ...]
-    max_tokens: int
+    journal: Journal
+    server: LosslessServer
+    phase: str
+
+    async def all(self, part: str, asks: Sequence[Ask], concurrency: int) -> list[Answer]:
+        """The answers in the order of the questions."""
+        return await self.journal.ask_all(f"{self.phase}/{part}", self.server, asks, concurrency)
 
 
 @dataclass(frozen=True)
@@ -38,26 +43,25 @@ class Chunk:
     size: int
 
 
-async def references(server: LosslessServer, questions: Sequence[Question]) -> list[Reference]:
+async def references(asking: Asking, questions: Sequence[Question]) -> list[Reference]:
     """The baseline's answers, one request at a time, with the log-probability of each token."""
     asks = [Ask(q.tokens, q.max_tokens, logprobs=1) for q in questions]
-    answers = await answer_all(server, asks, 1)
+    answers = await asking.all("reference", asks, 1)
     return [Reference(question, answer) for question, answer in zip(questions, answers, strict=True)]
 
 
-async def compare(
-    server: LosslessServer, found: Sequence[Reference], concurrency: int
-) -> tuple[Arm, tuple[Chunk, ...]]:
+async def compare(asking: Asking, found: Sequence[Reference], concurrency: int) -> tuple[Arm, tuple[Chunk, ...]]:
     """The server's answers against the references, and the chunks in which drafts were accepted (only told at
     concurrency 1: a busy server may put several steps into one chunk).
     """
     chains = [_Chain(reference) for reference in found]
     alone = concurrency == 1
-    for _ in range(RESUMES + 1):
+    for number in range(RESUMES + 1):
         open_chains = [chain for chain in chains if not chain.done]
         if not open_chains:
             break
-        answers = await answer_all(server, [chain.ask(stream=alone) for chain in open_chains], concurrency)
+        asks = [chain.ask(stream=alone) for chain in open_chains]
+        answers = await asking.all(f"{concurrency}/{number}", asks, concurrency)
         for chain, answer in zip(open_chains, answers, strict=True):
             chain.take(answer, concurrency)
     arm = Arm(
@@ -71,15 +75,15 @@ async def compare(
     return arm, tuple(chunk for chain in chains for chunk in chain.chunks)
 
 
-async def with_gaps(server: LosslessServer, arm: Arm, found: Sequence[Reference], *, own: bool = False) -> Arm:
-    """The arm with each divergence's gap as this server's log-probabilities give it at the same prefix."""
+async def with_gaps(asking: Asking, arm: Arm, found: Sequence[Reference], *, own: bool = False) -> Arm:
+    """The arm with each divergence's gap as the asked server's log-probabilities give it at the same prefix."""
     by_name = {reference.question.name: reference for reference in found}
     asks = []
     for d in arm.divergences:
         reference = by_name[d.prompt]
         prefix = (*reference.question.tokens, *reference.answer.tokens[: d.position])
         asks.append(Ask(prefix, 1, logprobs=TOP))
-    answers = await answer_all(server, asks, 8)
+    answers = await asking.all(f"gaps-{arm.concurrency}", asks, 8)
     gaps = [_gap(answer, d.got) for d, answer in zip(arm.divergences, answers, strict=True)]
     both = zip(arm.divergences, gaps, strict=True)
     changed = [replace(d, own_gap=gap) if own else replace(d, gap=gap) for d, gap in both]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadgen.analysis.lossless_model import Place
-from loadgen.sweep.lossless_client import Answer, Ask, LosslessServer, answer_all
-from loadgen.sweep.lossless_greedy import Chunk
+from loadgen.sweep.lossless_client import Answer, Ask
+from loadgen.sweep.lossless_greedy import Asking, Chunk
 
 MOST_POSITIONS = 10
 ENDED = -1
@@ -42,7 +42,7 @@ def choose_prefixes(chunks: Sequence[Chunk], count: int, temperature: float) -> 
 
 
 async def sample(
-    server: LosslessServer,
+    asking: Asking,
     prefixes: Sequence[Prefix],
     *,
     samples: int,
@@ -67,7 +67,7 @@ async def sample(
         for index, prefix in enumerate(prefixes)
         for number in range(samples)
     ]
-    answers = await answer_all(server, asks, concurrency)
+    answers = await asking.all("samples", asks, concurrency)
     return {
         prefix.name: _counts(answers[index * samples : (index + 1) * samples], tokens)
         for index, prefix in enumerate(prefixes)

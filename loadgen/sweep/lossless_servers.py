@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
 from loadgen.sweep.events import Listener, ServerProgress
@@ -12,22 +12,32 @@ from loadgen.sweep.lossless_client import HttpServer
 class EngineServers:
     """Starts a profile's server when it is first used. Where two cannot be up together, the other one goes first."""
 
-    def __init__(self, engine: Engine, starts: Mapping[str, StartRequest], listener: Listener) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        starts: Mapping[str, StartRequest],
+        listener: Listener,
+        on_ready: Callable[[ReadyServer], None] = lambda _ready: None,
+    ) -> None:
         self.engine = engine
         self.facts: dict[str, ReadyServer] = {}
         """By profile: the server as it came up last."""
         self._starts = starts
         self._listener = listener
+        self._on_ready = on_ready
         self._up: dict[str, HttpServer] = {}
+        self._locks = {name: asyncio.Lock() for name in starts}
 
     async def use(self, name: str) -> HttpServer:
         """The server of that profile, ready; ServerError if it does not come up."""
-        if name not in self._up:
-            if not self.engine.can_run_together:
-                await self.stop()
-            ready = await self.engine.start(self._starts[name], self._on_engine)
-            self.facts[name] = ready
-            self._up[name] = HttpServer(ready.url, ready.model)
+        async with self._locks[name]:  # many questions at once bring it up once
+            if name not in self._up:
+                if not self.engine.can_run_together:
+                    await self.stop()
+                ready = await self.engine.start(self._starts[name], self._on_engine)
+                self.facts[name] = ready
+                self._on_ready(ready)
+                self._up[name] = HttpServer(ready.url, ready.model)
         return self._up[name]
 
     async def start_together(self) -> None:

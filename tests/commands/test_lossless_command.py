@@ -30,8 +30,9 @@ def test_a_correct_simulated_server_has_the_same_quality(tmp_path: Path) -> None
     assert kept["simulated"] is True
     assert kept["greedy"]["drafted"]["accepted_tokens"] >= 100
     assert kept["servers"]["ngram"]["version"] == "0.32.0"
-    answers = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
-    assert len(answers) == 4
+    asked = [json.loads(line) for line in (folder / "asked.jsonl").read_text().splitlines()]
+    assert len([line for line in asked if line["phase"] == "0/baseline/reference"]) == 4
+    assert [arm["concurrency"] for arm in kept["greedy"]["control"]] == [1, 32]
 
 
 def test_a_planted_bug_is_found_over_http_and_in_the_samples(tmp_path: Path) -> None:

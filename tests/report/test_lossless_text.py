@@ -6,9 +6,12 @@ from loadgen.analysis.lossless_greedy import judge_greedy
 from loadgen.analysis.lossless_model import Arm, Divergence, Drafted, GreedyFinding, Place, SamplingFinding
 from loadgen.analysis.lossless_sampling import judge_sampling
 from loadgen.analysis.lossless_verdict import judge
-from loadgen.report.lossless_json import lossless_json
+from loadgen.report.lossless_json import LosslessAbout, lossless_json
 from loadgen.report.lossless_text import lines, sentence
 from loadgen.report.summary import dumps
+from loadgen.store.model import ServerFacts
+from loadgen.sweep.lossless_plan import LosslessPlan
+from loadgen.sweep.lossless_seeds import Seeding
 
 ENOUGH = Drafted(1000, 4000, 1500, 5000)
 
@@ -60,9 +63,17 @@ def test_not_tested_gives_the_cause_and_what_was_found_all_the_same() -> None:
     assert sentence(finding).endswith("(same quality at temperature 0).")
 
 
+def about() -> LosslessAbout:
+    plan = LosslessPlan("ngram", "baseline", 4, seeds=Seeding(False, "a reason"))
+    facts = ("ngram", 0, "http://127.0.0.1:1", "m", "0.32.0", 1.0, ("vllm", "serve"), {"device": "cpu"})
+    argv = ("lossless", "--profile", "ngram")
+    servers = {"ngram": ServerFacts(*facts)}
+    return LosslessAbout("run", "2026", "1", argv, "process", "asked", False, "code-edit", 64, plan, servers)
+
+
 def test_json_holds_everything_and_no_number_that_json_lacks() -> None:
     finding = judge("ngram", "baseline", greedy(None, 2.0), [sampling(SAME)])
-    content = json.loads(dumps(lossless_json(finding, {"engine": "simulator"})))
+    content = json.loads(dumps(lossless_json(finding, about())))
 
     assert content["answer"] == sentence(finding)
     assert content["quality"] == "differs"

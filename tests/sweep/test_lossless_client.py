@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from loadgen.errors import ServerError
-from loadgen.sweep.lossless_client import Ask, HttpServer, answer_all
+from loadgen.sweep.lossless_client import Ask, HttpServer
+from loadgen.sweep.lossless_journal import Journal
 from loadgen.workloads.base import Message, Prompt
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
@@ -81,7 +82,7 @@ async def test_chat_messages_are_tokenized_with_their_template() -> None:
 async def test_a_server_that_cannot_be_tested_says_so_in_one_sentence(reply: httpx2.Response, words: str) -> None:
     async with server(lambda _: reply) as one:
         with pytest.raises(ServerError, match=words):
-            await answer_all(one, [Ask((1,), 1, logprobs=1)] * 3, 2)
+            await Journal().ask_all("phase", one, [Ask((1,), 1, logprobs=1)] * 3, 2)
 
 
 async def test_an_error_inside_a_stream_is_no_answer() -> None:
