@@ -1,12 +1,14 @@
 """Recomputes the examples from their cells and compares: summaries, verifications, and the figures in docs/results.md.
 
-`--write` puts the recomputed table into docs/results.md; `loadgen report FOLDER` renews an example's own files.
+`--write` puts the recomputed table into docs/results.md and the recomputed verification into verify/; `loadgen report
+FOLDER` renews an example's own files after that.
 """
 
 import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ from loadgen.analysis.verify_conclude import verify
 from loadgen.analysis.verify_model import Claim, Verification
 from loadgen.commands.conclude import VERIFICATION, VERIFY, find_findings, find_verification
 from loadgen.report.summary import dumps, plain, summary
-from loadgen.store.codec import builtins, convert
-from loadgen.store.folder import RunFolder
+from loadgen.store.codec import builtins, convert, encode
+from loadgen.store.folder import RunFolder, write_whole
 from loadgen.sweep.verify import open_runs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -117,10 +119,12 @@ def main(arguments: list[str]) -> int:
     """0 if everything follows from the cells, else 1."""
     results = ROOT / "docs" / "results.md"
     text = results.read_text(encoding="utf-8")
+    folders = [path.parent for path in sorted((ROOT / "examples").rglob("manifest.json")) if path.parent.name != VERIFY]
     if "--write" in arguments:
+        for path in folders:
+            _renew_verification(RunFolder(path))
         text = BLOCK.sub(_renewed, text)
         results.write_text(text, encoding="utf-8")
-    folders = [path.parent for path in sorted((ROOT / "examples").rglob("manifest.json")) if path.parent.name != VERIFY]
     sentences = [f"{path.relative_to(ROOT)}: {told}" for path in folders for told in example_faults(RunFolder(path))]
     sentences += [f"docs/results.md: {told}" for told in quoted_faults(text)]
     if not folders:
@@ -128,6 +132,13 @@ def main(arguments: list[str]) -> int:
     for sentence in sentences:
         print(sentence)
     return 1 if sentences else 0
+
+
+def _renew_verification(folder: RunFolder) -> None:
+    stored = find_verification(folder)
+    if stored is not None:
+        fresh = replace(_verified(RunFolder(folder.path / VERIFY), stored), created_at=stored.created_at)
+        write_whole(folder.path / VERIFY / VERIFICATION, encode(fresh) + b"\n")
 
 
 def _renewed(block: re.Match[str]) -> str:

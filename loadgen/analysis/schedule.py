@@ -59,6 +59,8 @@ class Schedule:
     """The static K and no speculation by requests per step: what two pools would serve."""
     pools_in_flight: BatchSchedule = ()
     static_levels: tuple[tuple[int, float], ...] = ()
+    static_costs: tuple[int, ...] = ()
+    """Levels at which the static K is slower than no speculation beyond noise; K = 0 elsewhere is a tie."""
     """(concurrency, speed-up) of the static K."""
 
 
@@ -141,6 +143,7 @@ def make_schedule(
         pools=pools.batches,
         pools_in_flight=pools.in_flight,
         static_levels=tuple((level, math.exp(rung.log_speedup)) for level, rung in sorted(best.items())),
+        static_costs=tuple(level for level, rung in sorted(best.items()) if _costs(rung)),
     )
 
 

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy import stats
 
 from loadgen.analysis.breakeven import MAX_REPEATS
 from loadgen.analysis.moderation import MAX_PRIOR_DEGREES, Spread, moderated
-from loadgen.analysis.verify_model import Comparison, Verdict
+from loadgen.analysis.verify_model import Comparison, StaticGain, Verdict
+from loadgen.analysis.verify_open import BLOCKS
 from loadgen.analysis.verify_samples import Sample
 
 ALPHA = 0.05
@@ -16,6 +18,8 @@ LEAST_MARGIN = 0.02
 MOST_MARGIN = 0.10
 """Noise beyond it is answered with more repeats, not with a wider claim."""
 POWER = 0.8
+MOST_REPEATS = 1000
+"""Beyond it lies what no repeats settle: a difference of just the margin."""
 WORST_LOAD = 1.4
 """The load with the least certain variance decides; so far it falls behind (docs/method.md, part 9)."""
 
@@ -65,6 +69,14 @@ def attainable_margin(spreads: Sequence[tuple[float, int]], repeats: int, places
     factor = float(stats.t.ppf(1 - ALPHA, drawn) + stats.t.ppf(POWER ** (1 / max(places, 1)), drawn))
     wanted = math.expm1(WORST_LOAD * factor * pooled / math.sqrt(max(repeats, 1)))
     return min(max(wanted, LEAST_MARGIN), MOST_MARGIN)
+
+
+def static_gains(found: Sequence[Sample]) -> tuple[StaticGain, ...]:
+    """Each sample's mean with its moderated standard error."""
+    tested = (_test(sample, spread, 0.0) for sample, spread in zip(found, _spreads(found), strict=True))
+    return tuple(
+        StaticGain(one.sample.concurrency, one.sample.mean, one.error, len(one.sample.values)) for one in tested
+    )
 
 
 def _spreads(found: Sequence[Sample]) -> list[Spread | None]:
@@ -117,6 +129,7 @@ def _comparison(one: _Tested, bound: float, *, is_worse: bool) -> Comparison:
         half = float(stats.t.ppf(1 - ALPHA, one.degrees)) * one.error
         interval = (math.exp(sample.mean - half), math.exp(sample.mean + half))
     more = _more_repeats(one, bound) if verdict is Verdict.OPEN else None
+    wider = _wider_margin(one, bound) if more is not None and more + len(sample.values) > MAX_REPEATS else None
     return Comparison(
         place=sample.place,
         concurrency=sample.concurrency,
@@ -129,8 +142,10 @@ def _comparison(one: _Tested, bound: float, *, is_worse: bool) -> Comparison:
         p_worse=one.p_worse,
         verdict=verdict,
         standing=_standing(verdict, interval, bound),
-        more_repeats=more,
+        # An open loop's units are stretches of one run: what can be added is whole runs.
+        more_repeats=more if more is None or sample.closed else math.ceil(more / BLOCKS),
         more_s=more * sample.seconds if more is not None else None,
+        wider_margin=wider,
     )
 
 
@@ -142,14 +157,40 @@ def _standing(verdict: Verdict, interval: tuple[float, float] | None, bound: flo
     return "equal" if math.log(interval[1]) < bound else "no worse"
 
 
-def _more_repeats(one: _Tested, bound: float) -> int | None:
-    """Repeats beyond those there are until one of the two tests rejects, if mean and spread stay; None beyond 30."""
+def _more_repeats(one: _Tested, bound: float) -> int:
+    """Repeats beyond those there are until one of the two tests rejects, if mean and spread stay; MOST_REPEATS stands
+    for more than that.
+    """
     sample, have = one.sample, len(one.sample.values)
-    sd = one.error * math.sqrt(have) if one.error is not None else None
+    sd = _sd(one)
     if sd is None:
         return max(1, 3 - have)
-    for n in range(have + 1, MAX_REPEATS + 1):
-        degrees = max(one.degrees, n - 1)
-        if float(stats.t.ppf(1 - ALPHA, degrees)) * sd / math.sqrt(n) < abs(sample.mean + bound):
+    for n in range(have + 1, MOST_REPEATS):
+        if _quantile(one, n) * sd / math.sqrt(n) < abs(sample.mean + bound):
             return n - have
-    return None
+    return MOST_REPEATS
+
+
+def _wider_margin(one: _Tested, bound: float) -> float | None:
+    """The margin, rounded up to whole percents, within which `MAX_REPEATS` would show it no worse; None if that is no
+    wider one.
+    """
+    sd = _sd(one)
+    if sd is None:
+        return None
+    wanted = math.expm1(_quantile(one, MAX_REPEATS) * sd / math.sqrt(MAX_REPEATS) - one.sample.mean)
+    wider = math.ceil(100 * wanted + 1e-9) / 100
+    return wider if math.log1p(wider) > bound else None
+
+
+def _sd(one: _Tested) -> float | None:
+    return one.error * math.sqrt(len(one.sample.values)) if one.error is not None else None
+
+
+@lru_cache(maxsize=4096)
+def _t(degrees: float) -> float:
+    return float(stats.t.ppf(1 - ALPHA, degrees))
+
+
+def _quantile(one: _Tested, n: int) -> float:
+    return _t(max(one.degrees, n - 1))

@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 from loadgen.analysis.model import Findings
+from loadgen.analysis.schedule import rungs
+from loadgen.analysis.schedule_answer import ladder_answer
 from loadgen.analysis.verify_model import Verdict, Verification
+from loadgen.analysis.verify_pooled import Pooled, pooled, refuted
 from loadgen.analysis.verify_words import final_words
 
 VERIFIED = {Verdict.HOLDS: True, Verdict.FAILS: False, Verdict.OPEN: None}
@@ -25,6 +28,60 @@ def with_verification(findings: Findings, verification: Verification) -> Finding
     return replace(
         findings,
         recommendation=replace(advice, verified=VERIFIED[verification.verdict], why=why),
-        answer=f"{findings.answer.removesuffix('.')}; {final_words(verification)}.",
+        answer=f"{_answer(findings, verification).removesuffix('.')}; {final_words(verification)}.",
         verification=verification,
     )
+
+
+def measured_again(findings: Findings, verification: Verification) -> dict[int, Pooled]:
+    """Load → what the run and its verification say together of the static K there (docs/method.md, part 9)."""
+    claim = verification.claim
+    names = {name for name, arm in _arms(findings) if arm == (claim.profile, claim.static_k)} or {claim.profile}
+    run = [
+        rung
+        for condition in findings.conditions
+        if condition.condition == claim.condition
+        for profile in condition.profiles
+        if profile.profile in names
+        for rung in rungs(profile.levels, claim.objective)
+    ]
+    return pooled(verification.static_gains, run)
+
+
+def _arms(findings: Findings) -> list[tuple[str, tuple[str, int]]]:
+    return [
+        (name, (arm.of, arm.k))
+        for ladder in findings.ladders
+        for name, arm in ladder.arms.items()
+        if not arm.constant_schedule
+    ]
+
+
+def _answer(findings: Findings, verification: Verification) -> str:
+    """The run's sentence, held to what was measured again."""
+    again, claim = measured_again(findings, verification), verification.claim
+    if findings.ladders:
+        places = {i: again for i, one in enumerate(findings.ladders) if (one.of, one.condition) == _of(verification)}
+        return ladder_answer(
+            findings.ladders,
+            simulated=findings.simulated,
+            interrupted=findings.interrupted,
+            indicative=any(
+                b.indicative for c in findings.conditions for p in c.profiles for b in p.break_even.values()
+            ),
+            again=places,
+        )
+    against = [
+        one
+        for condition in findings.conditions
+        if condition.condition == claim.condition
+        for profile in condition.profiles
+        if profile.profile == claim.profile
+        for one in refuted(profile.break_even["output_tokens_per_s"], again)
+    ]
+    told = findings.answer.removesuffix(".")
+    return f"{told}, but measured again: {', '.join(one.words for one in against)}" if against else told
+
+
+def _of(verification: Verification) -> tuple[str, object]:
+    return verification.claim.profile, verification.claim.condition

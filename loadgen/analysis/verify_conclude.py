@@ -9,12 +9,12 @@ from loadgen.analysis.checks import check_cell, contexts_of
 from loadgen.analysis.pairs import pair_cells, sessions_of
 from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.schedule import Choice
-from loadgen.analysis.verify import compare, overall
+from loadgen.analysis.verify import compare, overall, static_gains
 from loadgen.analysis.verify_claim import other_claims
 from loadgen.analysis.verify_effective import overrides, schedule_ignored
 from loadgen.analysis.verify_model import Claim, Role, Verdict, Verification
 from loadgen.analysis.verify_open import OpenRun, open_samples
-from loadgen.analysis.verify_samples import ratios, samples
+from loadgen.analysis.verify_samples import Sample, ratios, samples
 from loadgen.analysis.verify_words import advice_words, more_seconds, schedule_words, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
@@ -35,7 +35,8 @@ def verify(
     verdict = overall(comparisons) if comparisons else Verdict.OPEN
     ignored = schedule_ignored(claim, servers, cells)
     instead = _instead(claim, manifest, cells, margin) if verdict is Verdict.FAILS else ""
-    told = sentence(claim, verdict, margin, comparisons, instead)
+    again_s = math.fsum(cell.window_s for cell in cells)
+    told = sentence(claim, verdict, margin, comparisons, instead, again_s)
     if ignored and claim.choice is Choice.SCHEDULE:
         verdict = Verdict.FAILS
         told = f"{told}; but {ignored}"
@@ -49,14 +50,21 @@ def verify(
         sentence=told + ".",
         instead=instead,
         schedule_note=_schedule_note(claim, manifest, cells, margin),
-        more_s=more_seconds(unresolved) if verdict is Verdict.OPEN else None,
+        more_s=(more_seconds(unresolved) if comparisons else again_s) if verdict is Verdict.OPEN else None,
         overrides=(*overrides(claim, servers), *((ignored,) if ignored else ())),
         notes=_notes(claim, manifest, cells, comparisons_n=min((one.n for one in comparisons), default=0)),
         indicative=manifest.quick or any(one.n < MIN_N for one in comparisons),
         seed=manifest.seed,
         created_at=manifest.created_at,
         levels=tuple(sorted({cell.key.level for cell in cells})),
+        static_gains=static_gains(_static_samples(claim, manifest, cells)),
     )
+
+
+def _static_samples(claim: Claim, manifest: Manifest, cells: Sequence[CellResult]) -> tuple[Sample, ...]:
+    """The static K beside no speculation, whatever is claimed."""
+    static = samples(replace(claim, choice=Choice.STATIC), manifest, cells)
+    return tuple(sample for sample in static if sample.other is Role.NONE)
 
 
 def _instead(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], margin: float) -> str:
@@ -83,7 +91,7 @@ def _schedule_note(claim: Claim, manifest: Manifest, cells: Sequence[CellResult]
     compared = compare(samples(rival, manifest, cells), margin)
     if not compared:
         return ""
-    told = sentence(rival, overall(compared), margin, compared, "")
+    told = sentence(rival, overall(compared), margin, compared, "", 0.0)
     return f"One server with a schedule: {told}."
 
 

@@ -76,7 +76,22 @@ class Comparison:
     standing: str
     """`better`, `equal` (within the margin both ways), `no worse`, `worse`, `open`."""
     more_repeats: int | None = None
+    """Where it is open: repeats beyond these that would settle it if mean and spread stayed, up to `MOST_REPEATS`."""
     more_s: float | None = None
+    wider_margin: float | None = None
+    """Where that takes more than 30 repeats in all: the margin that 30 would settle."""
+
+
+@dataclass(frozen=True)
+class StaticGain:
+    """The static K beside no speculation at one load, measured again."""
+
+    concurrency: int
+    log_ratio: float
+    """Mean ln(static / none), paired by prompts."""
+    standard_error: float | None
+    """Of the mean, its variance moderated over the loads; None for one repeat."""
+    n: int
 
 
 @dataclass(frozen=True)
@@ -103,3 +118,5 @@ class Verification:
     seed: int = 0
     created_at: str = ""
     levels: tuple[int, ...] = field(default=())
+    static_gains: tuple[StaticGain, ...] = ()
+    """The static K beside no speculation, whatever is claimed: what the answer's words are held to."""

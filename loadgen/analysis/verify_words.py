@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from loadgen.analysis.schedule import Choice, span
+from loadgen.analysis.verify import MOST_REPEATS
 from loadgen.analysis.verify_model import Claim, Comparison, Role, Verdict, Verification
 from loadgen.profiles.model import BatchSchedule
 
@@ -54,8 +55,10 @@ def role_words(claim: Claim, role: Role) -> str:
     }[role]
 
 
-def sentence(claim: Claim, verdict: Verdict, margin: float, found: Sequence[Comparison], instead: str) -> str:
-    """The verdict in one sentence: where, by how much, what to do instead."""
+def sentence(
+    claim: Claim, verdict: Verdict, margin: float, found: Sequence[Comparison], instead: str, again_s: float
+) -> str:
+    """The verdict in one sentence: where, by how much, what to do instead; `again_s`: seconds of the same once more."""
     what = claim_words(claim)
     within = f"within {100 * margin:.1f} %"
     if verdict is Verdict.HOLDS:
@@ -76,27 +79,42 @@ def sentence(claim: Claim, verdict: Verdict, margin: float, found: Sequence[Comp
         )
         return f"{told}; {instead}" if instead else told
     if not found:
-        return f"{what} could not be tested: no load has a valid cell of each server"
+        return f"{what} could not be tested: no load has a valid cell of each server{_once_more(again_s)}"
     open_at = [one for one in found if one.verdict is Verdict.OPEN]
     unsure = ", ".join(dict.fromkeys(one.place for one in open_at)) or "any load"
     return f"{what} is not resolved at {unsure} {within}{_time(open_at)}"
 
 
 def _time(open_at: Sequence[Comparison]) -> str:
-    beyond = list(dict.fromkeys(one.place for one in open_at if one.more_repeats is None))
-    known = [one for one in open_at if one.more_repeats]
-    repeats = max((one.more_repeats or 0 for one in known), default=0)
-    seconds = more_seconds(known)
-    told = f": {repeats} more repeats would (about {seconds:.0f} s of measuring)" if repeats and seconds else ""
-    if beyond:
-        told += f"; at {', '.join(beyond)} it lies at the margin itself: choose a wider one with --margin"
+    """`: 4 more repeats would settle it (about 3 min of measuring)`: how long it would take, whatever it is."""
+    repeats = max((one.more_repeats or 0 for one in open_at), default=0)
+    seconds = more_seconds(open_at)
+    if not repeats or seconds is None:
+        return ""
+    more = f"more than {MOST_REPEATS:,}" if repeats >= MOST_REPEATS else f"{repeats:,} more"
+    over = "more than" if repeats >= MOST_REPEATS else "about"
+    told = f": {more} repeat{'s' if repeats > 1 else ''} would settle it ({over} {about(seconds)} of measuring)"
+    near = [one for one in open_at if one.wider_margin is not None]
+    if near:
+        places = ", ".join(dict.fromkeys(one.place for one in near))
+        margin = max(one.wider_margin or 0.0 for one in near)
+        told += f", for at {places} it lies near the margin itself; a wider one, --margin {margin:.2f}, takes fewer"
     return told
 
 
+def _once_more(seconds: float) -> str:
+    return f"; the same again takes {about(seconds)} of measuring" if seconds > 0 else ""
+
+
+def about(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`: as exact as an estimate is."""
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 def more_seconds(open_at: Sequence[Comparison]) -> float | None:
-    """Seconds of measuring until all are resolved, each load counted once; None if one cannot be."""
-    if any(one.more_s is None for one in open_at):
-        return None
+    """Seconds of measuring until all are resolved, each load counted once; None if there is nothing to resolve."""
     by_place: dict[str, float] = {}
     for one in open_at:
         by_place[one.place] = max(by_place.get(one.place, 0.0), one.more_s or 0.0)
@@ -112,6 +130,6 @@ def final_words(found: Verification) -> str:
     if found.verdict is Verdict.FAILS:
         return found.sentence.removesuffix(".")
     if not found.comparisons:
-        return f"{advice_words(found.claim)} (re-measured, but no cell was valid)"
+        return f"{advice_words(found.claim)} (re-measured, but no cell was valid{_once_more(found.more_s or 0.0)})"
     unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
     return f"{advice_words(found.claim)} (re-measured: not resolved{_time(unsure)})"

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from loadgen.analysis.model import ConditionFinding, Findings
 from loadgen.analysis.schedule_answer import best_k
 from loadgen.analysis.schedule_ladder import LadderFinding
+from loadgen.analysis.verify_attach import measured_again
 from loadgen.analysis.verify_model import Verdict, Verification
-from loadgen.analysis.verify_words import claim_words, role_words, schedule_words
+from loadgen.analysis.verify_pooled import Pooled
+from loadgen.analysis.verify_words import role_words, schedule_words
 from loadgen.report.words import MISSING, condition_words, duration, interval, percent, ratio, ratio_of
 
 VERDICT_WORDS = {
@@ -59,7 +61,7 @@ def _sections(findings: Findings) -> Iterator[Section]:
     for index, ladder in enumerate(findings.ladders, 1):
         condition = next((one for one in findings.conditions if one.condition == ladder.condition), None)
         if condition is not None:
-            yield _ladder(f"ladder-{index}", ladder, condition)
+            yield _ladder(f"ladder-{index}", ladder, condition, _again(findings, ladder))
             yield _schedule(f"schedule-{index}", ladder)
 
 
@@ -77,7 +79,7 @@ def verification_section(found: Verification) -> Section:
         )
         for one in found.comparisons
     )
-    lead = [f"Claimed: {claim_words(found.claim)}. {found.sentence}"]
+    lead = [found.sentence[:1].upper() + found.sentence[1:]]
     if found.schedule_note:
         lead.append(found.schedule_note)
     notes = [
@@ -100,7 +102,15 @@ def verification_section(found: Verification) -> Section:
     )
 
 
-def _ladder(anchor: str, ladder: LadderFinding, condition: ConditionFinding) -> Section:
+def _again(findings: Findings, ladder: LadderFinding) -> dict[int, Pooled]:
+    """What was measured again of this ladder."""
+    found = findings.verification
+    if found is None or (found.claim.profile, found.claim.condition) != (ladder.of, ladder.condition):
+        return {}
+    return measured_again(findings, found)
+
+
+def _ladder(anchor: str, ladder: LadderFinding, condition: ConditionFinding, again: dict[int, Pooled]) -> Section:
     """Speed-ups by load, a column for each K."""
     arms = sorted(ladder.arms.items(), key=lambda item: (item[1].constant_schedule, item[1].k))
     by_name = {profile.profile: {r.concurrency: r for r in profile.levels} for profile in condition.profiles}
@@ -118,7 +128,7 @@ def _ladder(anchor: str, ladder: LadderFinding, condition: ConditionFinding) -> 
     return Section(
         anchor,
         f"Speed-up by K: {ladder.of}, {condition_words(ladder.condition)}",
-        (f"{ladder.of}: {best_k(ladder)}.",),
+        (f"{ladder.of}: {best_k(ladder, again)}.",),
         header,
         tuple(rows),
         tuple(notes),

@@ -63,6 +63,7 @@ def going_on(told: str) -> list[str]:
     return shlex.split(found[1])
 
 
+@pytest.mark.faults
 def test_an_answer_stopped_in_each_phase_is_finished_by_the_command_it_tells(tmp_path: Path) -> None:
     def cells(pattern: str) -> list[str]:
         return [line for path in sorted(tmp_path.glob(pattern)) for line in lines(path)]

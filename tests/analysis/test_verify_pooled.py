@@ -1,0 +1,152 @@
+"""An answer is held to what was measured again: never the opposite of it, and always how long the rest would take."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
+from loadgen.analysis.schedule_answer import best_k, ranges_words
+from loadgen.analysis.schedule_edges import Rung
+from loadgen.analysis.schedule_ladder import ladder_findings
+from loadgen.analysis.verify import MOST_REPEATS, compare
+from loadgen.analysis.verify_model import Role, StaticGain
+from loadgen.analysis.verify_pooled import Pooled, corrected, k_at, pooled, refuted
+from loadgen.analysis.verify_samples import Sample
+from loadgen.analysis.verify_words import about, more_seconds
+from loadgen.commands.conclude import find_findings
+from loadgen.profiles.model import BatchSchedule
+from loadgen.store.folder import RunFolder
+
+RANGES: BatchSchedule = ((1, 14, 3), (15, 256, 0))
+TESTED = (1, 8, 16, 32)
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "h200" / "dense8b"
+
+
+def gain(level: int, ratio: float, error: float | None = 0.01, n: int = 3) -> StaticGain:
+    return StaticGain(level, math.log(ratio), error, n)
+
+
+def seen(**ratios: float) -> dict[int, Pooled]:
+    return pooled([gain(int(name.removeprefix("at")), ratio) for name, ratio in ratios.items()], ())
+
+
+def test_two_measurements_of_one_load_count_by_their_precision() -> None:
+    run = [Rung(16, math.log(0.97), 0.04, None, 3), Rung(8, math.log(1.3), 0.01, None, 3)]
+    found = pooled([gain(16, 1.13, 0.02), gain(15, 1.2, 0.02)], run)
+    weighted = (math.log(1.13) * 0.02**-2 + math.log(0.97) * 0.04**-2) / (0.02**-2 + 0.04**-2)
+    assert found[16].log_speedup == pytest.approx(weighted)
+    assert {level: one.sign for level, one in found.items()} == {16: 1, 15: 1}
+    assert found[15].words == "1.20x at 15"
+
+
+def test_opposite_measurements_cancel_and_one_repeat_needs_more() -> None:
+    found = pooled([gain(16, 1.1, 0.02), gain(4, 1.04, None, 1), gain(2, 1.06, None, 1)], [Rung(16, -0.1, 0.02, None)])
+    assert {level: one.sign for level, one in found.items()} == {16: 0, 4: 0, 2: 1}
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ({"at13": 1.3, "at15": 1.13}, ((1, 15, 3), (16, 256, 0))),
+        ({"at13": 1.3, "at15": 0.99}, RANGES),
+        ({"at13": 0.9, "at15": 0.9}, ((1, 12, 3), (13, 256, 0))),
+        ({"at32": 1.2}, ((1, 14, 3), (15, 31, 0), (32, 256, 3))),
+        ({"at1": 0.8}, ((1, 1, 0), (2, 14, 3), (15, 256, 0))),
+    ],
+)
+def test_a_refuted_load_moves_to_the_other_side(again: dict[str, float], expected: BatchSchedule) -> None:
+    made, moved = corrected(RANGES, TESTED, 3, seen(**again))
+    assert made == expected
+    assert bool(moved) == (expected != RANGES)
+    for one in seen(**again).values():
+        assert one.sign == 0 or (k_at(made, one.concurrency) > 0) == (one.sign > 0)
+
+
+def test_another_k_than_the_static_one_is_not_judged_by_it() -> None:
+    ranges: BatchSchedule = ((1, 6, 4), (7, 12, 2), (13, 256, 0))
+    assert corrected(ranges, (1, 8, 16), 4, seen(at8=0.9))[0] == ranges
+    assert corrected(ranges, (1, 8, 16), 4, seen(at13=1.1))[0] == ((1, 6, 4), (7, 12, 2), (13, 13, 4), (14, 256, 0))
+
+
+def crossing(low: float, high: float, direction: str = "down") -> Crossing:
+    return Crossing((low + high) / 2, (low, high), 8, 16, direction)
+
+
+def verdict(status: BreakEvenStatus, *crossings: Crossing) -> BreakEven:
+    return BreakEven(status, crossings, "")
+
+
+@pytest.mark.parametrize(
+    ("made", "level", "ratio", "expected"),
+    [
+        (verdict(BreakEvenStatus.FOUND, crossing(10, 15)), 17, 1.1, True),
+        (verdict(BreakEvenStatus.FOUND, crossing(10, 15)), 13, 1.1, False),
+        (verdict(BreakEvenStatus.FOUND, crossing(10, 15)), 9, 0.9, True),
+        (verdict(BreakEvenStatus.FOUND, crossing(10, 15, "up")), 9, 0.9, False),
+        (verdict(BreakEvenStatus.FOUND, crossing(4, 5), crossing(10, 15, "up")), 20, 0.9, True),
+        (verdict(BreakEvenStatus.PAYS_THROUGHOUT), 32, 0.9, True),
+        (verdict(BreakEvenStatus.NEVER_PAYS), 1, 1.1, True),
+        (verdict(BreakEvenStatus.INCONCLUSIVE), 1, 1.1, False),
+    ],
+)
+def test_a_break_even_is_refuted_only_outside_its_interval(
+    made: BreakEven, level: int, ratio: float, expected: bool
+) -> None:
+    assert bool(refuted(made, pooled([gain(level, ratio)], ()))) is expected
+
+
+def test_a_tie_is_no_advice_against_speculation() -> None:
+    ranges: BatchSchedule = ((1, 14, 3), (15, 256, 0))
+    assert ranges_words(ranges, ()) == "K = 3 up to 14 concurrent requests, no sure gain from 15 on"
+    assert ranges_words(ranges, (32,)) == "K = 3 up to 14 concurrent requests, no speculation from 15 on"
+
+
+def test_the_example_says_what_it_measured_again() -> None:
+    """The sentence said "up to 14" while 15, measured again, gains for sure."""
+    findings = find_findings(RunFolder(EXAMPLE))
+    assert "best with K = 3 up to 15 concurrent requests, no sure gain from 16 on" in findings.answer
+    assert "measured again: 1.13x at 15" in findings.answer
+    verification = findings.verification
+    assert verification is not None
+    (ladder,) = findings.ladders
+    again = pooled(verification.static_gains, ())
+    words = best_k(ladder, again)
+    last = re.search(r"K = 3 up to (\d+)", words)
+    assert last is not None
+    for level, one in again.items():
+        assert one.sign == 0 or (level <= int(last[1])) == (one.sign > 0)
+    assert ladder_findings(findings.conditions, {}, max_num_seqs=256) == ()
+
+
+def sample(values: tuple[float, ...], seconds: float = 5.0, **changes: Any) -> Sample:
+    return Sample("32", 32, Role.STATIC, Role.NONE, values, seconds, **changes)
+
+
+def test_what_is_open_always_says_how_long_it_would_take() -> None:
+    noisy = compare([sample((0.1, -0.25, -0.05))], 0.1)
+    assert noisy[0].more_repeats is not None
+    assert 27 < noisy[0].more_repeats < MOST_REPEATS
+    assert more_seconds(noisy) == 5.0 * noisy[0].more_repeats
+    assert noisy[0].wider_margin is not None
+    assert noisy[0].wider_margin > 0.1
+    bound = math.log1p(0.02)
+    (never,) = compare([sample((-bound + 0.01, -bound - 0.01, -bound))], 0.02)
+    assert never.more_repeats == MOST_REPEATS
+    (single,) = compare([sample((0.2,))], 0.02)
+    assert (single.more_repeats, single.wider_margin) == (2, None)
+
+
+def test_an_open_loop_is_repeated_as_a_whole() -> None:
+    blocks = (0.2, -0.2, 0.1, -0.1, 0.05, -0.05)
+    (closed,), (opened,) = compare([sample(blocks)], 0.02), compare([sample(blocks, closed=False)], 0.02)
+    assert closed.more_repeats is not None
+    assert opened.more_repeats == math.ceil(closed.more_repeats / 6)
+    assert opened.more_s == closed.more_s
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0.2, "1 s"), (90, "90 s"), (600, "10 min"), (9000, "2.5 h")])
+def test_a_time_is_as_exact_as_an_estimate(seconds: float, words: str) -> None:
+    assert about(seconds) == words
