@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from loadgen.analysis.lossless_model import Arm, Divergence, LosslessFinding, PlaceFinding, SamplingFinding
 from loadgen.report.chart import Chart
+from loadgen.report.lossless_text import short_name
 from loadgen.report.traces import BASELINE_COLOUR, COLOURS, SYMBOLS, Figure, label
 from loadgen.report.words import fixed
 
@@ -19,7 +20,13 @@ def gap_chart(finding: LosslessFinding) -> Chart | None:
     known = [d.gap for arm in (*greedy.arms, *greedy.control) for d in arm.divergences if d.gap is not None]
     top = OUTSIDE * max([*known, greedy.tolerance.nat])
     data = [
-        _dots(f"{finding.profile}, {arm.concurrency} in flight", arm, top, COLOURS[i], SYMBOLS[i])
+        _dots(
+            f"{finding.profile}, {arm.concurrency} in flight",
+            arm,
+            top,
+            COLOURS[i],
+            f"{SYMBOLS[i]}-open" if i else SYMBOLS[i],
+        )
         for i, arm in enumerate(greedy.arms)
     ]
     data += [
@@ -35,7 +42,7 @@ def gap_chart(finding: LosslessFinding) -> Chart | None:
     )
     if any(d.gap is None for arm in (*greedy.arms, *greedy.control) for d in arm.divergences):
         shows += " Crosses at the top: not even among the baseline's 20 likeliest tokens."
-    return Chart("gaps", "Gaps where answers part", shows, {"data": data, "layout": layout}, wide=True)
+    return Chart("gaps", "Each parting", shows, {"data": data, "layout": layout}, wide=True)
 
 
 def _dots(name: str, arm: Arm, top: float, colour: str, symbol: str) -> Figure:
@@ -47,14 +54,20 @@ def _dots(name: str, arm: Arm, top: float, colour: str, symbol: str) -> Figure:
         "x": [d.position for d in arm.divergences],
         "y": [top if d.gap is None else d.gap for d in arm.divergences],
         "text": [label(_dot_words(d)) for d in arm.divergences],
-        "marker": {"color": colour, "symbol": symbols, "size": 8, "line": {"color": colour, "width": 2}},
+        "marker": {
+            "color": colour,
+            "symbol": symbols,
+            "size": 9 if "open" in symbol else 6,
+            "line": {"color": colour, "width": 1.5},
+        },
+        "cliponaxis": False,
         "hovertemplate": "%{text}",
     }
 
 
 def _dot_words(d: Divergence) -> str:
     gap = "not among the 20 likeliest" if d.gap is None else f"{fixed(d.gap, 3)} nat"
-    return f"{d.prompt}, after {d.position} tokens: {gap}"
+    return f"{short_name(d.prompt)}, after {d.position} tokens: {gap}"
 
 
 def distance_chart(sampling: SamplingFinding, profile: str) -> Chart | None:
@@ -68,15 +81,13 @@ def distance_chart(sampling: SamplingFinding, profile: str) -> Chart | None:
     layout = _layout(
         "position in the sampled answer", "distance", _limit(sampling.margin, f"margin {sampling.margin:g}")
     )
-    layout["xaxis"] |= {"dtick": 1}
+    layout["xaxis"] |= {"dtick": 1, "range": [0.5, max(place.position for place in sampling.places) + 0.5]}
     shows = (
         "The share of tokens that would have to change for both servers to say the same; the bar ends at the 95 % "
         "bound, which must stay below the dashed margin. A point per prefix. Position 1 never comes from a draft."
     )
-    title = f"Sampled tokens at temperature {sampling.temperature:g}"
-    return Chart(
-        f"tv-{sampling.temperature:g}".replace(".", "-"), title, shows, {"data": data, "layout": layout}, wide=True
-    )
+    key = f"tv-{sampling.temperature:g}".replace(".", "-")
+    return Chart(key, "Distance at each position", shows, {"data": data, "layout": layout}, wide=True)
 
 
 def _points(name: str, places: Sequence[PlaceFinding], colour: str, symbol: str, shift: float) -> Figure:
@@ -90,10 +101,7 @@ def _points(name: str, places: Sequence[PlaceFinding], colour: str, symbol: str,
         "name": label(name),
         "x": [place.position + apart[place.prefix] for place in places],
         "y": [place.tv for place in places],
-        "text": [
-            label(f"{place.prefix}, position {place.position}: {fixed(place.tv, 3)}, p after Holm {place.p_holm:.2g}")
-            for place in places
-        ],
+        "text": [label(_place_words(place)) for place in places],
         "error_y": {
             "type": "data",
             "symmetric": False,
@@ -104,8 +112,14 @@ def _points(name: str, places: Sequence[PlaceFinding], colour: str, symbol: str,
             "width": 2,
         },
         "marker": {"color": colour, "symbol": symbol, "size": 6},
+        "cliponaxis": False,
         "hovertemplate": "%{text}",
     }
+
+
+def _place_words(place: PlaceFinding) -> str:
+    where = f"{short_name(place.prefix)}, position {place.position}"
+    return f"{where}: {fixed(place.tv, 3)}, p after Holm {place.p_holm:.2g}"
 
 
 def _limit(value: float, words: str) -> Figure:

@@ -1,5 +1,7 @@
 """A same-quality test for a pull request or a wiki."""
 
+from collections.abc import Sequence
+
 from loadgen.analysis.lossless_model import LosslessFinding
 from loadgen.report import lossless_rows as rows
 from loadgen.report import view
@@ -14,9 +16,12 @@ def render_lossless_markdown(finding: LosslessFinding, about: LosslessAbout) -> 
     out = [f"# {escape(sentence(finding))}"]
     if about.simulated:
         out.append("**SIMULATED**: these answers come from a simulator, not from a model.")
-    out.append(_table((["", ""], [list(fact) for fact in rows.head_facts(finding, about)])))
+    out.append(_table((["", ""], [list(fact) for fact in rows.head_facts(finding, about)]), (0, 1)))
     out.append(
-        _table((["part", "verdict", "what decides"], [[p.where, p.quality, p.decides] for p in rows.parts(finding)]))
+        _table(
+            (["part", "verdict", "what decides"], [[p.where, p.quality, p.decides] for p in rows.parts(finding)]),
+            (0, 1, 2),
+        )
     )
     if finding.greedy is not None:
         out += ["## Gaps where greedy answers part", escape(rows.tolerance_words(finding.greedy))]
@@ -29,11 +34,11 @@ def render_lossless_markdown(finding: LosslessFinding, about: LosslessAbout) -> 
             out.append(_table(rows.position_table(sampling, about.plan.k)))
     out += ["## Tokens from accepted drafts", _table(rows.drafted_table(finding))]
     out += ["## Equal token for token", escape(rows.EQUALITY_WORDS), _table(rows.equality_table(finding))]
-    out += ["## How it was tested", _table((["", ""], [list(fact) for fact in rows.how_facts(finding, about)]))]
+    out += ["## How it was tested", _table((["", ""], [list(fact) for fact in rows.how_facts(finding, about)]), (0, 1))]
     out.append(f"Again: {code(view.repeat_command(about.argv))}")
     return "\n\n".join(out) + "\n"
 
 
-def _table(found: Table) -> str:
+def _table(found: Table, left: Sequence[int] = (0,)) -> str:
     header, body = found
-    return table([escape(cell) for cell in header], [[escape(cell) for cell in row] for row in body])
+    return table([escape(cell) for cell in header], [[escape(cell) for cell in row] for row in body], left)

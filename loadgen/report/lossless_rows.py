@@ -16,8 +16,9 @@ from loadgen.analysis.lossless_model import (
     SamplingFinding,
 )
 from loadgen.report.lossless_json import LosslessAbout
+from loadgen.report.lossless_text import interval_words, short_name
 from loadgen.report.plan_rows import Table
-from loadgen.report.words import fixed, number, percent
+from loadgen.report.words import fixed, percent
 
 Facts = list[tuple[str, str]]
 TONES = {Quality.SAME: "gain", Quality.DIFFERS: "loss", Quality.NOT_TESTED: "void"}
@@ -46,10 +47,10 @@ def parts(finding: LosslessFinding) -> list[PartRow]:
 
 def _greedy_part(greedy: GreedyFinding) -> PartRow:
     words = (
-        f"{rate_words(greedy.hard)} prompts leave the baseline by more than {number(greedy.tolerance.nat, 2)} nat; "
-        f"the baseline itself: {rate_words(greedy.control_hard)}"
+        f"{rate_words(greedy.hard, 'prompts')} leave the baseline by more than {greedy.tolerance.nat:.2g} nat; the "
+        f"baseline itself: {rate_words(greedy.control_hard)}"
     )
-    return PartRow("temperature 0", greedy.quality, TONES[greedy.quality], _because(greedy.reason, words))
+    return PartRow("temperature 0", greedy.quality, TONES[greedy.quality], _decides(greedy, words))
 
 
 def _sampling_part(sampling: SamplingFinding) -> PartRow:
@@ -58,15 +59,17 @@ def _sampling_part(sampling: SamplingFinding) -> PartRow:
         bound = max(place.tv_upper95 for place in sampling.places)
         words = (
             f"largest distance of the distributions {fixed(max(p.tv for p in sampling.places), 3)}, surely below "
-            f"{fixed(bound, 3)} (margin {number(sampling.margin)}); smallest p after Holm "
-            f"{p_words(min(p.p_holm for p in sampling.places))} (differs below {number(sampling.alpha)})"
+            f"{fixed(bound, 3)} (margin {sampling.margin:g}); smallest p after Holm "
+            f"{p_words(min(p.p_holm for p in sampling.places))} (differs below {sampling.alpha:g})"
         )
     where = f"temperature {sampling.temperature:g}"
-    return PartRow(where, sampling.quality, TONES[sampling.quality], _because(sampling.reason, words))
+    return PartRow(where, sampling.quality, TONES[sampling.quality], _decides(sampling, words))
 
 
-def _because(reason: str, words: str) -> str:
-    return "; ".join(part for part in (reason, words) if part)
+def _decides(part: GreedyFinding | SamplingFinding, words: str) -> str:
+    """The figures and the reason; what was not tested begins with why."""
+    both = (part.reason, words) if part.quality is Quality.NOT_TESTED else (words, part.reason)
+    return "; ".join(each for each in both if each)
 
 
 def gap_table(finding: LosslessFinding) -> Table:
@@ -108,7 +111,7 @@ def hard_table(greedy: GreedyFinding) -> Table:
     worst = sorted(greedy.hard_divergences, key=lambda d: -(float("inf") if d.gap is None else d.gap))
     rows = [
         [
-            d.prompt,
+            short_name(d.prompt),
             str(d.concurrency),
             str(d.position),
             str(d.wanted),
@@ -132,7 +135,7 @@ def tolerance_words(greedy: GreedyFinding) -> str:
         else f"the bound for {found.kind}, as the baseline leaves itself too seldom to calibrate it"
     )
     return (
-        f"Tolerance {number(found.nat, 2)} nat: {source}. Two prompts beyond it say “differs”. If a correct server "
+        f"Tolerance {found.nat:.2g} nat: {source}. Two prompts beyond it say “differs”. If a correct server "
         f"shows one with probability {percent(ACCEPTED_FAULT_RATE, 1)} per prompt, it fails this part in "
         f"{percent(false_alarm_rate(greedy.hard.n), 1)} of tests."
     )
@@ -192,7 +195,7 @@ def place_table(places: Sequence[PlaceFinding]) -> Table:
     header = ["prefix", "position", "answers", "distance", "95 % bound", "p", "p after Holm", "80 % power from"]
     rows = [
         [
-            place.prefix,
+            short_name(place.prefix),
             str(place.position),
             f"{place.n[0]:,} and {place.n[1]:,}",
             fixed(place.tv, 3),
@@ -220,8 +223,8 @@ def sampling_words(sampling: SamplingFinding) -> str:
     power = max(place.detectable_tv for place in sampling.places)
     return (
         f"{sampling.samples:,} answers of each server after each prefix; every prefix and position is a place. "
-        f"Differs: p below {number(sampling.alpha)} after Holm over {len(sampling.places)} places. Same quality needs "
-        f"more: at every place the 95 % bound of the distance must lie below the margin of {number(sampling.margin)}. "
+        f"Differs: p below {sampling.alpha:g} after Holm over {len(sampling.places)} places. Same quality needs "
+        f"more: at every place the 95 % bound of the distance must lie below the margin of {sampling.margin:g}. "
         f"Power: a distance of {fixed(power, 3)} would have been seen with 80 % wherever it lay. Control: the baseline "
         "sampled once more."
     )
@@ -269,7 +272,7 @@ def how_facts(finding: LosslessFinding, about: LosslessAbout) -> Facts:
             "In flight",
             f"temperature 0: 1 and {plan.wide}; samples: {plan.concurrency}, control {plan.concurrency // 4}",
         ),
-        ("Numbers", f"{plan.kind}, which bounds the tolerance"),
+        ("Number format", f"{plan.kind}, which bounds the tolerance"),
     ]
     if plan.temperatures:
         sent = "each sample had one of its own" if plan.seeds.sent else "none were sent"
@@ -280,10 +283,9 @@ def how_facts(finding: LosslessFinding, about: LosslessAbout) -> Facts:
     return [*facts, ("Seed of the test", str(plan.seed))]
 
 
-def rate_words(rate: Rate) -> str:
-    """`2 of 40 (95 % CI 0.6 % to 16.9 %)`."""
-    low, high = rate.ci95
-    return f"{rate.count} of {rate.n} (95 % CI {percent(low, 1)} to {percent(high, 1)})"
+def rate_words(rate: Rate, what: str = "") -> str:
+    """`2 of 40 prompts (95 % CI 0.6 % to 16.9 %)`."""
+    return f"{rate.count} of {rate.n}{f' {what}' if what else ''} ({interval_words(rate)})"
 
 
 def p_words(p: float | None) -> str:

@@ -1,5 +1,6 @@
 """The same-quality verdict in words."""
 
+import re
 from collections.abc import Iterator
 
 from loadgen.analysis.lossless_greedy import false_alarm_rate
@@ -11,6 +12,9 @@ from loadgen.analysis.lossless_model import (
     Rate,
     SamplingFinding,
 )
+from loadgen.report.words import percent
+
+_PROMPT = re.compile(r"(?P<workload>.+)/\d+/L\d+/r(?P<set>\d+)/measure/(?P<number>\d+)(\+(?P<head>\d+))?")
 
 
 def sentence(finding: LosslessFinding) -> str:
@@ -50,7 +54,7 @@ def _greedy_lines(greedy: GreedyFinding) -> Iterator[str]:
     source = "calibrated on the control" if greedy.tolerance.source == "control" else f"for {greedy.tolerance.kind}"
     yield (
         f"  tolerance {greedy.tolerance.nat:.2g} nat ({source}); a correct server fails this part in "
-        f"{false_alarm_rate(greedy.hard.n):.1%} of tests"
+        f"{percent(false_alarm_rate(greedy.hard.n), 1)} of tests"
     )
     yield f"  {_drafted(greedy)}"
     for divergence in greedy.hard_divergences[:5]:
@@ -89,16 +93,15 @@ def _how(part: GreedyFinding | SamplingFinding) -> str:
         return part.reason
     worst = max(part.hard_divergences, key=lambda d: float("inf") if d.gap is None else d.gap)
     return (
-        f"{part.hard.count} of {part.hard.n} prompts ({_interval(part.hard)}) get a token that the baseline would not "
-        f"say, such as {worst.got} for {worst.wanted} after {worst.position} tokens ({_gap(worst.gap)}); {part.reason}"
+        f"{part.hard.count} of {part.hard.n} prompts ({interval_words(part.hard)}) get a token that the baseline "
+        f"would not say, such as token {worst.got} where it says {worst.wanted}, {_gap(worst.gap)}; {part.reason}"
     )
 
 
 def _bound(part: GreedyFinding | SamplingFinding) -> str:
     if isinstance(part, GreedyFinding):
-        return (
-            f"{part.hard.count} of {part.hard.n} prompts leave the baseline beyond a near tie ({_interval(part.hard)})"
-        )
+        count = f"{part.hard.count} of {part.hard.n} prompts"
+        return f"{count} leave the baseline beyond a near tie ({interval_words(part.hard)})"
     bound = max(place.tv_upper95 for place in part.places)
     return f"no token distribution is more than {bound:.2f} away at 95 % (margin {part.margin:g})"
 
@@ -107,7 +110,7 @@ def _drafted(part: GreedyFinding | SamplingFinding) -> str:
     drafted = part.drafted
     if drafted.accepted_tokens is None:
         return "tokens from accepted drafts: not known"
-    share = f" ({drafted.share:.0%} of all)" if drafted.share is not None else ""
+    share = f" ({percent(drafted.share)} of all)" if drafted.share is not None else ""
     least = "at least " if drafted.at_least else ""
     return f"tokens from accepted drafts: {least}{drafted.accepted_tokens:.0f}{share}"
 
@@ -116,8 +119,8 @@ def _divergence(d: Divergence) -> str:
     drafts = "" if d.in_chunk == 0 else " in a drafted step" if d.in_chunk > 1 else " in a step without accepted draft"
     own = "" if d.own_gap is None else f"; its own server without drafts: {d.own_gap:.2f} nat behind"
     return (
-        f"hard: {d.prompt}, {d.concurrency} at a time, after {d.position} tokens{drafts}: {d.got} for {d.wanted}, "
-        f"{_gap(d.gap)}{own}"
+        f"hard: {short_name(d.prompt)}, {d.concurrency} at a time, after {d.position} tokens{drafts}: {d.got} for "
+        f"{d.wanted}, {_gap(d.gap)}{own}"
     )
 
 
@@ -126,9 +129,20 @@ def _gap(gap: float | None) -> str:
 
 
 def _rate(rate: Rate) -> str:
-    return f"{rate.count} of {rate.n} ({_interval(rate)})"
+    return f"{rate.count} of {rate.n} ({interval_words(rate)})"
 
 
-def _interval(rate: Rate) -> str:
+def interval_words(rate: Rate) -> str:
+    """`95 % CI 0.6 % to 16.9 %`."""
     low, high = rate.ci95
-    return f"95 % CI {low:.1%} to {high:.1%}"
+    return f"95 % CI {percent(low, 1)} to {percent(high, 1)}"
+
+
+def short_name(name: str) -> str:
+    """`code-edit 17 + 8 tokens` for `code-edit/200/L1/r0/measure/17+8`; another name as it is."""
+    found = _PROMPT.fullmatch(name)
+    if not found:
+        return name
+    second = ", second set" if found["set"] == "1" else ""
+    head = f" + {found['head']} tokens" if found["head"] else ""
+    return f"{found['workload']} {found['number']}{second}{head}"
