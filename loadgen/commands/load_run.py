@@ -14,6 +14,7 @@ import typer
 
 from loadgen.clock import now_s
 from loadgen.commands.load_text import table, warnings_of
+from loadgen.commands.machine_limits import advice, require_carried
 from loadgen.commands.workload_options import chosen_workload, workload_notes
 from loadgen.engines.address import clean_url
 from loadgen.errors import ExitCode, ServerError, UsageError
@@ -90,6 +91,8 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
         )
     if schedule is not None and request.workers > 1:
         raise UsageError("--workers splits a closed loop: an open loop runs in one process, so leave one of them out.")
+    # An open loop has at most one request in flight for each that it sends.
+    require_carried(min(request.concurrency, request.requests), request.workers, "--concurrency")
     workload = chosen_workload(request.workload, request.input_lengths, request.output_lengths, request.trace)
     result, server = run_fast(_run(request, schedule, workload))
     result = whole_run(result) if _is_whole_run(request, result) else result
@@ -101,7 +104,7 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
         typer.echo(json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         typer.echo(table(figures, result, server))
-    for warning in (*workload_notes([workload]), *warnings_of(result)):
+    for warning in (*workload_notes([workload]), *advice(request.workers), *warnings_of(result)):
         typer.echo(f"warning: {warning}", err=True)
     if result.interrupted:
         return ExitCode.INTERRUPTED

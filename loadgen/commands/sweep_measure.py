@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from loadgen.analysis.refine import LOOKS
 from loadgen.commands import options
+from loadgen.commands.machine_limits import require_carried
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
 from loadgen.engines.base import Engine
 from loadgen.errors import ExitCode, LoadgenError, NoVerdictError, UsageError
@@ -16,14 +17,18 @@ from loadgen.load.target import Target
 from loadgen.load.workers.closed_loop import run_workers
 from loadgen.load.workers.pool import WorkerPool
 from loadgen.store.folder import RunFolder
+from loadgen.store.model import CellKey
 from loadgen.sweep.cell import CellMeasurer
 from loadgen.sweep.diagnose import DiagnosticProbe
-from loadgen.sweep.estimate import TimeLeft
+from loadgen.sweep.estimate import Speed, TimeLeft, speed_of
 from loadgen.sweep.events import Listener, Notice, SweepStarted
 from loadgen.sweep.interrupt import InterruptedRunError
-from loadgen.sweep.plan import all_cells
+from loadgen.sweep.plan import all_cells, stage_starts
 from loadgen.sweep.refine import Refiner
 from loadgen.sweep.run import Probe, SweepRun
+
+LONG_CELL_S = 120.0
+"""Nobody expects a single cell to take longer: said before work starts."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class StoppedEarlyError(LoadgenError):
 
 def measure(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError | None:
     """None if the plan was carried out; else what ended it. No server is left either way; the events say which."""
-    folder = job.folder
+    folder, plan = job.folder, job.experiment.plan
+    require_carried(max(plan.levels), job.request.workers, "--levels")
     folder.append_event("started", "measuring begins")
     _announce(job, listener)
     outcome = _measured(job, listener)
@@ -154,10 +160,29 @@ def _known_token_length(folder: RunFolder) -> dict[str, float] | None:
     return dict(found[-1]) if found else None
 
 
+def _speed(engine: Engine) -> Speed:
+    return speed_of(simulated=engine.simulated, slow=bool(getattr(engine, "slow", False)), running=engine.name == "url")
+
+
+def _long_cells(engine: Engine, keys: tuple[CellKey, ...], time_left: TimeLeft) -> tuple[str, ...]:
+    """What is to be said of levels whose single cells take minutes; empty if there are none."""
+    key = max(keys, key=time_left.cell_s, default=None)
+    if key is None or time_left.cell_s(key) < LONG_CELL_S:
+        return ()
+    cause = " (the simulator's own CPU time decides there, not the hardware it stands for)" if engine.simulated else ""
+    about = f"One cell at {key.level} in flight takes about {time_left.cell_s(key) / 60:.0f} minutes here"
+    return (f"{about}{cause}; lower --levels answer sooner.",)
+
+
 def _announce(job: Job, listener: Listener) -> None:
     plan = job.experiment.plan
-    measured = {cell.key for cell in job.folder.cells()}
+    cells = job.folder.cells()
+    measured = {cell.key for cell in cells}
     missing = tuple(key for key in all_cells(plan) if key not in measured)
+    time_left = TimeLeft.of(plan, _speed(job.engine))
+    for cell in cells:
+        time_left.learn(cell.key, cell.e2e_s.mean, None)
+    starts = stage_starts(missing, together=plan.order == "together")
     listener(
         SweepStarted(
             run_folder=str(job.folder.path),
@@ -166,10 +191,11 @@ def _announce(job: Job, listener: Listener) -> None:
             simulated=job.engine.simulated,
             total_cells=len(missing) + len(measured),
             resumed_cells=len(measured),
-            estimate_s=TimeLeft(plan.shape).remaining_s(missing),
+            estimate_s=time_left.remaining_s(missing, len(starts)),
+            resumed_rates=tuple((cell.key, cell.output_tokens_per_s) for cell in cells),
         )
     )
-    for warning in job.experiment.warnings:
+    for warning in (*job.experiment.warnings, *_long_cells(job.engine, missing, time_left)):
         listener(Notice(warning))
 
 

@@ -12,6 +12,7 @@ from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.refine import LOOKS
 from loadgen.clock import utc_now
 from loadgen.commands import options
+from loadgen.commands.machine_limits import advice, require_carried
 from loadgen.commands.sweep_ladder import Ladder, make_ladder
 from loadgen.commands.workload_options import chosen_workload, require_prompts, workload_notes
 from loadgen.engines.base import Engine, StartRequest
@@ -140,7 +141,7 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         plan,
         profiles,
         workloads,
-        (*warnings, *ladder.warnings, *workload_notes(workloads.values())),
+        (*warnings, *ladder.warnings, *workload_notes(workloads.values()), *advice(request.workers)),
         sources=sources if ladder.profiles else (),
         ladder=ladder.arms or {},
     )
@@ -156,6 +157,7 @@ def require_startable(engine: Engine, experiment: Experiment, request: SweepRequ
     if engine.simulated and request.hardware:
         find_hardware(request.hardware)
     plan, level = experiment.plan, max(experiment.plan.levels)
+    require_carried(level, request.workers, "--levels")
     requests = max(plan.shape.min_requests, plan.shape.requests_per_worker * level)
     require_prompts(experiment.workloads.values(), plan.seed, level, max(20, 2 * (requests + level)))
 

@@ -41,6 +41,7 @@ class Progress:
                 self.started = event
                 self.total = event.total_cells
                 self.done = event.resumed_cells
+                self._rates = dict(event.resumed_rates)
                 self.remaining_s = event.estimate_s
             case ServerProgress(event=server):
                 self._server(server)

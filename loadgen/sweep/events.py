@@ -19,6 +19,8 @@ class SweepStarted:
     total_cells: int
     resumed_cells: int
     estimate_s: float
+    resumed_rates: tuple[tuple[CellKey, float], ...] = ()
+    """Output tokens per second of each cell that stands already, for what is shown of the speed-ups."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The experiment plan: which servers are up when, and which cell is measured next."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from loadgen.store.model import CellKey, Condition
@@ -100,3 +100,10 @@ def level_order(plan: SweepPlan, session: int, repeat: int, condition_index: int
 def all_cells(plan: SweepPlan) -> tuple[CellKey, ...]:
     """Every cell of the plan, in order."""
     return tuple(key for stage in stages(plan) for key in stage.cells)
+
+
+def stage_starts(keys: Iterable[CellKey], *, together: bool) -> set[tuple[str, int]]:
+    """(profile, session) of each start of servers that these cells wait for, one after the other; the profile is empty
+    where all of them start at once.
+    """
+    return {("" if together else key.profile, key.session) for key in keys}

@@ -12,12 +12,12 @@ from loadgen.errors import ServerError, UsageError
 from loadgen.load.target import Target
 from loadgen.metrics.scrape import MetricsClient
 from loadgen.store.folder import RunFolder
-from loadgen.store.model import CellKey, ServerFacts
+from loadgen.store.model import CellKey, CellResult, ServerFacts
 from loadgen.sweep.cell import CellMeasurer, CellServer
-from loadgen.sweep.estimate import TimeLeft
+from loadgen.sweep.estimate import SIMULATOR, Speed, TimeLeft
 from loadgen.sweep.events import CellFailed, CellFinished, CellProgress, CellStarted, Listener, Notice, ServerProgress
 from loadgen.sweep.interrupt import unless_cancelled
-from loadgen.sweep.plan import Stage, SweepPlan, stages
+from loadgen.sweep.plan import Stage, SweepPlan, stage_starts, stages
 from loadgen.sweep.refine import Refiner
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.lengths import ratio_counter
@@ -59,6 +59,8 @@ class SweepRun:
     before_stop: BeforeStop | None = None
     also_wanted: Callable[[Stage], set[str]] | None = None
     """Profiles whose servers `before_stop` still needs: they start even where all cells of the stage stand."""
+    speed: Speed = SIMULATOR
+    """What is taken for the servers until they are measured: for the time that is left."""
     refiner: Refiner | None = None
     """Asks for more cells once the first session's stand; later sessions measure them too."""
     _up: dict[str, tuple[ReadyServer, CellServer]] = field(default_factory=dict)
@@ -77,7 +79,11 @@ class SweepRun:
             self._start_numbers[cell.key.profile] = max(seen, cell.server_start)
         plan = stages(self.plan)
         last_of_first = [stage for stage in plan if stage.session == 0][-1]
-        self._progress = _Progress(TimeLeft(self.plan.shape), [k for s in plan for k in s.cells], measured)
+        time_left = TimeLeft.of(self.plan, self.speed)
+        for cell in cells:
+            time_left.learn(cell.key, cell.e2e_s.mean, None)
+        together = self.plan.order == "together"
+        self._progress = _Progress(time_left, [k for s in plan for k in s.cells], measured, together=together)
         try:
             for stage in plan:
                 grows = self.refiner is not None and stage.session == 0 and len(stage.profiles) > 1
@@ -146,7 +152,7 @@ class SweepRun:
             await self._after_failure(key, stage, ready, str(error), restarts)
             return
         seconds = now_s() - started
-        progress.done(key, seconds)
+        progress.done(key, result, seconds)
         self.listener(CellFinished(result, index, progress.total, seconds, progress.remaining_s()))
 
     async def _after_failure(
@@ -164,7 +170,7 @@ class SweepRun:
             await self._start_all([key.profile], stage.session)
 
     def _fail(self, key: CellKey, reason: str) -> None:
-        self._progress.done(key, None)
+        self._progress.done(key)
         self.folder.append_event("cell-failed", reason, cell=str(key))
         self.listener(CellFailed(key, reason))
 
@@ -200,6 +206,7 @@ class SweepRun:
         target = replace(self.target, url=ready.url, model=ready.model)
         metrics = MetricsClient(ready.url)
         self._up[name] = (ready, CellServer(target, metrics, number))
+        self._progress.started(name, session, ready.start_s)
         await self._mark_if_simulated(metrics)
         self.folder.append_server(
             ServerFacts(
@@ -245,11 +252,15 @@ class SweepRun:
 class _Progress:
     """Which cells are left, and for how long."""
 
-    def __init__(self, time_left: TimeLeft, keys: list[CellKey], measured: set[CellKey]) -> None:
+    def __init__(
+        self, time_left: TimeLeft, keys: list[CellKey], measured: set[CellKey], *, together: bool = True
+    ) -> None:
         self.time_left = time_left
         self._measured = measured
+        self._together = together
         self._order = {key: index for index, key in enumerate(keys)}
         self._left = [key for key in keys if key not in measured]
+        self._started: set[tuple[str, int]] = set()
         self.total = len(keys)
 
     def add(self, keys: list[CellKey]) -> None:
@@ -262,10 +273,16 @@ class _Progress:
     def order(self, key: CellKey) -> int:
         return self._order[key]
 
-    def done(self, key: CellKey, seconds: float | None) -> None:
+    def started(self, profile: str, session: int, seconds: float) -> None:
+        """A server is up."""
+        self._started.add(("" if self._together else profile, session))
+        self.time_left.learn_start(seconds)
+
+    def done(self, key: CellKey, result: CellResult | None = None, seconds: float = 0.0) -> None:
         self._left.remove(key)
-        if seconds is not None:
-            self.time_left.learn(key, seconds)
+        if result is not None:
+            self.time_left.learn(key, result.e2e_s.mean, seconds)
 
     def remaining_s(self) -> float:
-        return self.time_left.remaining_s(tuple(self._left))
+        starts = stage_starts(self._left, together=self._together) - self._started
+        return self.time_left.remaining_s(tuple(self._left), len(starts))

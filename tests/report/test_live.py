@@ -121,3 +121,19 @@ def test_a_listener_draws_nothing_for_an_idle_sweep() -> None:
     with LineListener(Console(file=out)):
         pass
     assert out.getvalue() == ""
+
+
+def test_levels_that_stood_before_a_resume_stay_in_the_speedups(cells: tuple[CellResult, ...]) -> None:
+    stood = tuple((cell.key, cell.output_tokens_per_s) for cell in cells[:2])
+    progress = Progress()
+    progress.take(SweepStarted("runs/x", "simulator", "no GPU here", True, 4, 2, 300.0, stood))
+    ((_, row),) = progress.speedups().items()
+    assert row[cells[0].key.level] == pytest.approx(stood[1][1] / stood[0][1])
+    assert progress.done == 2
+
+
+def test_json_lines_do_not_repeat_what_stands_in_the_folder(cells: tuple[CellResult, ...]) -> None:
+    out = io.StringIO()
+    stood = tuple((cell.key, cell.output_tokens_per_s) for cell in cells[:2])
+    JsonListener(out)(SweepStarted("runs/x", "simulator", "no GPU here", True, 4, 2, 300.0, stood))
+    assert "resumed_rates" not in json.loads(out.getvalue())
