@@ -78,6 +78,9 @@ class SimulatedCore:
         self.max_model_len = min(config.max_model_len, self.pool.total * config.block_size)
         self.running: list[Sequence] = []
         self.waiting: deque[Sequence] = deque()
+        self._joins_late = config.async_scheduling and hardware.steps_ahead > 0
+        self._new: list[Sequence] = []
+        """Arrived since the last step was planned, where they join one step later; else empty."""
         self._noise = NoiseSource(noise)
         self._bug = bug
         self._drafter = drafter_for(config, per_prompt=noise.per_prompt_acceptance)
@@ -101,7 +104,8 @@ class SimulatedCore:
         sequence = Sequence(request, answer, self.max_model_len)
         if self._drafter is not None:
             self._drafter.begin(sequence)
-        self.waiting.append(sequence)
+        late = self._joins_late and (self.running or self.waiting)
+        (self._new if late else self.waiting).append(sequence)
 
     def abort(self, request_id: str) -> None:
         """The request is gone; unknown ids are ignored."""
@@ -110,14 +114,15 @@ class SimulatedCore:
                 self.running.remove(sequence)
                 self.pool.release(sequence.held, sequence.owned)
                 return
-        for sequence in self.waiting:
-            if sequence.request.request_id == request_id:
-                self.waiting.remove(sequence)
-                return
+        for queue in (self.waiting, self._new):
+            for sequence in queue:
+                if sequence.request.request_id == request_id:
+                    queue.remove(sequence)
+                    return
 
     def state(self) -> LoadState:
         """Running, waiting, KV use, now."""
-        return LoadState(len(self.running), len(self.waiting), self.pool.usage)
+        return LoadState(len(self.running), len(self.waiting) + len(self._new), self.pool.usage)
 
     def reset_prefix_cache(self) -> bool:
         """True if the prefix cache is empty now; False while requests hold blocks."""
@@ -188,9 +193,18 @@ class SimulatedCore:
             plan.work.append((sequence, chunk))
             budget -= chunk or 1 + sequence.draft
             at += 1
+        if not self.running and not self.waiting:
+            self._join()
         if not plan.preempted:
             self._admit(plan, budget)
+        self._join()
         return plan
+
+    def _join(self) -> None:
+        """Those that came while the last step ran wait for the next one from now on."""
+        if self._new:
+            self.waiting.extend(self._new)
+            self._new.clear()
 
     def _admit(self, plan: Scheduled, budget: int) -> None:
         while self.waiting and budget > 0 and len(self.running) < self.config.max_num_seqs:

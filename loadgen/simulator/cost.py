@@ -167,7 +167,7 @@ class ApiProcess:
         """
         cost_s = self._hardware.api_request_s
         self._serve(now_s, cost_s)
-        return now_s + cost_s
+        return now_s + cost_s + self._hardware.request_latency_s
 
     def deliver(self, due_s: float, tokens: int) -> float:
         """When a chunk that the engine gave out at `due_s` is with the client."""

@@ -39,7 +39,7 @@ def read_hardware(path: Path) -> Hardware:
         raise UsageError(
             f"{path} has the unknown field {unknown[0]!r}; the known ones are {', '.join(sorted(_NAMES))}."
         )
-    words = {"name", "description"}
+    words = {"name", "description", "source"}
     for key, value in data.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
         if not (isinstance(value, str) if key in words else number):

@@ -178,7 +178,8 @@ class _Loop:
             at = from_s + spread_s * worker / count
             request = self.source(self.sent)
             self.calls[request.request_id] = _Call(at)
-            heapq.heappush(self.arrivals, (at + self.core.hardware.api_request_s, self.sent, request))
+            way_s = self.core.hardware.api_request_s + self.core.hardware.request_latency_s
+            heapq.heappush(self.arrivals, (at + way_s, self.sent, request))
             self.sent += 1
         self.started = count
 
