@@ -52,4 +52,4 @@ def test_this_machine_has_limits() -> None:
 
 def test_the_commands_ask_for_it() -> None:
     for module in (sweep_setup, load_run):
-        assert "require_carried(" in Path(module.__file__).read_text(encoding="utf-8")
+        assert "require_carried(" in Path(str(module.__file__)).read_text(encoding="utf-8")
