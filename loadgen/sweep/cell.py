@@ -99,7 +99,7 @@ class CellMeasurer:
             window_s=min(window_s, max(shape.window_s, shape.max_window_s)),
             min_requests=max(shape.min_requests, shape.requests_per_worker * level),
             max_window_s=shape.max_window_s,
-            settle_s=shape.settle_s,
+            settle_s=shape.settle_for(level, request_s),
         )
 
     def _wanted(self, level: int, shape: ClosedLoop, request_s: float) -> int:

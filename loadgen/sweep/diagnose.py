@@ -90,7 +90,9 @@ class DiagnosticProbe:
     def _shape(self, level: int, request_s: float) -> ClosedLoop:
         shape = self.measurer.plan.shape
         window_s = min(max(shape.window_s, shape.window_requests * request_s), shape.max_window_s)
-        return ClosedLoop(concurrency=level, window_s=window_s, max_window_s=window_s, settle_s=shape.settle_s)
+        return ClosedLoop(
+            concurrency=level, window_s=window_s, max_window_s=window_s, settle_s=shape.settle_for(level, request_s)
+        )
 
     def _prompts(self, key: CellKey, shape: ClosedLoop, request_s: float) -> tuple[Prompt, ...]:
         """As many as last even if requests are twice as fast as before."""

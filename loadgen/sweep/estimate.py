@@ -125,14 +125,15 @@ class TimeLeft:
         return []
 
     def _parts_s(self, key: CellKey, request_s: float) -> float:
-        """Prompts, warm-up, workers that start spread over one request, window, drain."""
+        """Prompts, warm-up, workers that start spread over one request, settling, window, drain."""
         shape, level = self.shape, key.level
         # The first time a level is warmed up with whole requests, later with short ones.
         warm_up_s = request_s if key.repeat == 0 else 0.2 * request_s
         spread_s = request_s * (level - 1) / level
+        settle_s = shape.settle_for(level, request_s)
         least = max(shape.min_requests, shape.requests_per_worker * level)
         wanted_s = max(shape.window_s, shape.window_requests * request_s, request_s * math.ceil(least / level))
         window_s = min(wanted_s, max(shape.window_s, shape.max_window_s))
         prompts = level + min(2 * level * math.ceil((window_s + 2 * request_s) / max(request_s, 0.01)), MOST_PROMPTS)
         drain_s = 0.8 * request_s
-        return OVERHEAD_S + PROMPT_S * prompts + warm_up_s + shape.settle_s + spread_s + window_s + drain_s
+        return OVERHEAD_S + PROMPT_S * prompts + warm_up_s + settle_s + spread_s + window_s + drain_s

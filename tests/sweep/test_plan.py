@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from loadgen.store.model import CellKey, Condition
-from loadgen.sweep.plan import SweepPlan, all_cells, level_order, stages
+from loadgen.sweep.plan import CellShape, SweepPlan, all_cells, level_order, stages
 
 PLAN = SweepPlan(
     profiles=("baseline", "ngram"),
@@ -57,3 +57,11 @@ def test_repeats_are_outermost_so_that_a_stopped_run_has_all_levels() -> None:
 
 def test_a_key_names_its_cell() -> None:
     assert str(CellKey("ngram", PLAN.conditions[0], 8, 2)) == "ngram/code-edit/300/t0/L8/r2/s0"
+
+
+@pytest.mark.parametrize(
+    ("level", "request_s", "settle_s"), [(1, 9.0, 0.1), (2, 4.0, 2.0), (64, 2.0, 1.96875), (8, 999.0, 60.0)]
+)
+def test_a_window_opens_when_the_start_is_forgotten(level: int, request_s: float, settle_s: float) -> None:
+    """Issue 4: a request's duration after the last worker began; one worker alone has no others to wait for."""
+    assert CellShape().settle_for(level, request_s) == settle_s
