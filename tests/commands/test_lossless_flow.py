@@ -1,12 +1,19 @@
 """The same-quality test on the simulator's engine without HTTP: planted bugs are caught, correct servers pass."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.lossless.virtual import Case, servers_of
+from benchmarks.lossless.virtual import Both, Case, VirtualServer, plan_of, prompts, servers_of
 from benchmarks.lossless.virtual import verdict as verdict_of
 from loadgen.analysis.lossless_model import LosslessFinding, Quality
+from loadgen.errors import ServerError
+from loadgen.sweep.lossless_client import Answer, Ask
+from loadgen.sweep.lossless_flow import LosslessRun
+from loadgen.sweep.lossless_journal import Journal
+from loadgen.workloads.base import Prompt
 
 
 async def verdict(**changes: Any) -> tuple[LosslessFinding, list[str]]:
@@ -77,3 +84,59 @@ async def test_correct_servers_pass_over_and_over() -> None:
     qualities = [(await verdict(flips=share, count=8))[0].quality for share in (0.3, 0.6, 1.0)]
 
     assert qualities == [Quality.SAME] * 3
+
+
+class Dying:
+    """Ends after so many questions, as Ctrl-C or a dead server would."""
+
+    def __init__(self, server: VirtualServer, after: int, fault: BaseException) -> None:
+        self._server = server
+        self._left = after
+        self._fault = fault
+        self.tokenize, self.mark, self.since_mark = server.tokenize, server.mark, server.since_mark
+
+    async def answer(self, ask: Ask) -> Answer:
+        self._left -= 1
+        if self._left < 0:
+            raise self._fault
+        return await self._server.answer(ask)
+
+
+async def go_on(case: Case, folder: Path, *, dies_after: int | None = None) -> tuple[LosslessFinding, int]:
+    """The finding with the journal in that folder, and the questions that were really asked."""
+    baseline, tested = VirtualServer("baseline"), VirtualServer("ngram")
+    dying = Dying(tested, dies_after, ServerError("it died")) if dies_after is not None else tested
+    journal = Journal(folder)
+
+    async def take(number: int) -> Sequence[Prompt]:
+        return prompts(case, number)
+
+    run = LosslessRun(plan_of(case), Both(baseline=baseline, profile=dying), lambda _text: None, journal)
+    try:
+        return await run.run(take), baseline.asked + tested.asked
+    finally:
+        journal.close()
+
+
+async def test_a_test_that_broke_off_ends_as_one_that_did_not_and_asks_nothing_twice(tmp_path: Path) -> None:
+    case = Case(temperatures=(0.8,), prompts=6, samples=60)
+    broken = tmp_path / "broken"
+    (tmp_path / "whole").mkdir()
+    broken.mkdir()
+    whole, all_of_them = await go_on(case, tmp_path / "whole")
+    asked = 0
+    for dies_after in (3, 14, 5, 70):  # in each part of the test
+        with pytest.raises(ServerError, match=r"it died"):
+            await go_on(case, broken, dies_after=dies_after)
+        asked = (broken / "asked.jsonl").read_bytes().count(b"\n")
+    found, rest = await go_on(case, broken)
+
+    assert found == whole
+    assert asked + rest == all_of_them
+    assert await go_on(case, broken) == (whole, 0)
+
+
+async def test_seeds_that_a_server_dies_of_are_named_with_the_cure(tmp_path: Path) -> None:
+    case = Case(temperatures=(0.8,), prompts=4, samples=20)
+    with pytest.raises(ServerError, match=r"it died If its log says .* --seeds off"):
+        await go_on(case, tmp_path, dies_after=40)
