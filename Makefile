@@ -73,6 +73,13 @@ verify: $(VENV)/.base ## measure a run's advice again: make verify RUN=latest
 	@$(BIN)/loadgen verify '$(or $(RUN),latest)' $(call flag,ENGINE,engine) $(call flag,URL,url) \
 	    $(call flag,LEVELS,levels) $(call flag,REPEATS,repeats) $(ARGS)
 
+# `lossless` tests quality, not load: it has no levels and no repeats.
+.PHONY: lossless
+lossless: $(VENV)/.base $(NEEDS_STACK) ## test that a profile answers as the baseline does: make lossless PROFILE=ngram
+	@$(if $(LEVELS)$(REPEATS)$(QUICK),echo "LEVELS and REPEATS and QUICK are for sweeps; leave them out." >&2; exit 2)
+	@$(BIN)/loadgen lossless $(call flag,PROFILE,profile) $(call flag,AGAINST,against) $(call flag,ENGINE,engine) \
+	    $(call flag,URL,url) $(call flag,MODEL,model) $(call flag,HARDWARE,hardware) $(call flag,WORKLOAD,workload) $(ARGS)
+
 $(VENV)/.service: requirements-service.lock $(VENV)/.base
 	@echo "Installing the locked packages for the service (once) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-service.lock

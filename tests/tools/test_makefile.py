@@ -38,5 +38,13 @@ def test_variables_become_flags() -> None:
     assert "--seed 3" in line
 
 
+def test_lossless_takes_its_flags_and_refuses_those_of_a_sweep() -> None:
+    line = make("-n", "lossless", "PROFILE=ngram", "WORKLOAD=my file.jsonl", "ARGS=--seeds on").stdout
+    assert "loadgen lossless --profile 'ngram'" in line
+    assert "--workload 'my file.jsonl' --seeds on" in line
+    assert "exit 2" not in line
+    assert "exit 2" in make("-n", "lossless", "LEVELS=1,2").stdout
+
+
 def test_quick_can_be_switched_off() -> None:
     assert "--quick" not in make("-n", "sweep", "QUICK=0").stdout
