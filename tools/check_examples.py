@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.analysis.model import Estimate, Findings
-from loadgen.analysis.verify_conclude import verify
 from loadgen.analysis.verify_model import Claim, Verification
 from loadgen.commands.conclude import VERIFICATION, VERIFY, find_findings, find_verification
+from loadgen.commands.verify_run import conclude
 from loadgen.report.summary import dumps, plain, summary
 from loadgen.store.codec import builtins, convert, encode
 from loadgen.store.folder import RunFolder, write_whole
-from loadgen.sweep.verify import open_runs
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- (table|figures): (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -63,8 +62,7 @@ def _verified(own: RunFolder, stored: Verification) -> Verification:
     manifest = own.manifest()
     claim = convert(manifest.settings["claim"], Claim)
     margin: float = manifest.settings["margin"]
-    reason = stored.margin_reason
-    return verify(claim, manifest, own.cells(), own.servers(), open_runs(own), margin=margin, margin_reason=reason)
+    return conclude(own, claim, margin, stored.margin_reason)
 
 
 def ratio(estimate: Estimate | None, n: int) -> str:

@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from loadgen.analysis.checks import check_cell, contexts_of
 from loadgen.analysis.pairs import pair_cells, sessions_of
@@ -28,8 +29,11 @@ def verify(
     *,
     margin: float,
     margin_reason: str = "as asked",
+    requested: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Verification:
-    """The verdict on the claim, with what to do instead where it does not hold."""
+    """The verdict on the claim, with what to do instead where it does not hold. `requested`: each profile's settings as
+    they were started.
+    """
     found = (*samples(claim, manifest, cells), *open_samples(claim, open_runs))
     comparisons = compare(found, margin)
     verdict = overall(comparisons) if comparisons else Verdict.OPEN
@@ -51,7 +55,7 @@ def verify(
         instead=instead,
         schedule_note=_schedule_note(claim, manifest, cells, margin),
         more_s=(more_seconds(unresolved) if comparisons else again_s) if verdict is Verdict.OPEN else None,
-        overrides=(*overrides(claim, servers), *((ignored,) if ignored else ())),
+        overrides=(*overrides(claim, servers, requested), *((ignored,) if ignored else ())),
         notes=_notes(claim, manifest, cells, comparisons_n=min((one.n for one in comparisons), default=0)),
         indicative=manifest.quick or any(one.n < MIN_N for one in comparisons),
         seed=manifest.seed,

@@ -33,6 +33,7 @@ def command(
     resume: Annotated[
         str | None, typer.Option(help="A run whose answer goes on where it ended: a folder, its name, or latest.")
     ] = None,
+    vllm_version: Annotated[str | None, typer.Option(help="The simulator: behave as this vLLM, such as 0.26.")] = None,
     vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
     server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
     server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
@@ -76,5 +77,13 @@ def command(
         start_timeout_s=start_timeout,
         diagnose=diagnose,
     )
-    wanted = EngineRequest(name=engine, url=url, model=model, hardware=hardware, vllm_command=vllm_command, seed=seed)
+    wanted = EngineRequest(
+        name=engine,
+        url=url,
+        model=model,
+        hardware=hardware,
+        vllm_command=vllm_command,
+        seed=seed,
+        vllm_version=vllm_version,
+    )
     raise typer.Exit(answer(AnswerRequest(request, wanted, margin), runs, as_json=as_json))

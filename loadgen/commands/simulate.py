@@ -1,5 +1,6 @@
 """`loadgen simulate`: a simulated vLLM server, or the truth about it."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,6 +27,9 @@ def command(
     noise: Annotated[str, typer.Option(help="off, on, rough (a bad day) or flips (near ties turn).")] = "on",
     max_num_seqs: Annotated[int | None, typer.Option(min=1, help="As vLLM's.")] = None,
     max_model_len: Annotated[int | None, typer.Option(min=2, help="As vLLM's.")] = None,
+    vllm_version: Annotated[
+        str, typer.Option(help="Behave as this vLLM, from 0.10 on: its overrides, runner and known fields.")
+    ] = "0.32.0",
     fault: Annotated[
         str | None, typer.Option(help="Test aid: fail on purpose, NAME or NAME:NUMBER; an unknown name lists them.")
     ] = None,
@@ -46,7 +50,8 @@ def command(
     runs: Annotated[Path, typer.Option(help="With --fit: the folder of the runs.")] = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="With --truth: JSON instead of a table.")] = False,
 ) -> None:
-    """Serve vLLM's API from a simulated engine, with the config file, streams, metrics and errors of vLLM 0.32.
+    """Serve vLLM's API from a simulated engine, with the config file, streams, metrics and errors of vLLM 0.32
+    (--vllm-version: the overrides of another).
 
     Example: loadgen simulate --config server_profiles/ngram.yaml --port 8000
     """
@@ -59,10 +64,21 @@ def command(
         raise UsageError("--config is missing; give a vLLM config file, such as server_profiles/ngram.yaml.")
     from loadgen.profiles.loader import load_profile
     from loadgen.simulator.hardware import DEFAULT_HARDWARE
-    from loadgen.simulator.launch import LaunchOptions, launch
+    from loadgen.simulator.launch import LaunchOptions, launch, whole_version
 
     profile = load_profile(config)
-    options = LaunchOptions(hardware or DEFAULT_HARDWARE, model, seed, start, noise, max_num_seqs, max_model_len, bug)
+    options = LaunchOptions(
+        hardware or DEFAULT_HARDWARE,
+        model,
+        seed,
+        start,
+        noise,
+        max_num_seqs,
+        max_model_len,
+        whole_version(vllm_version),
+        force_v1=os.environ.get("VLLM_USE_V2_MODEL_RUNNER") == "0",
+        bug=bug,
+    )
     if truth:
         from loadgen.commands.simulate_truth import TruthRequest, print_truth
 
@@ -90,7 +106,6 @@ def _as_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _log_to_stdout() -> None:
     import logging
-    import os
     import sys
 
     logging.basicConfig(

@@ -44,7 +44,8 @@ def print_truth(request: TruthRequest) -> None:
     workloads = [get_workload(name) for name in options.names(request.workloads, "--workload")]
     profile = with_options(request.profile, request.launch)
     against = with_options(load_profile(request.against), request.launch)
-    found = [truth(profile, hardware, workload, levels, request.launch.seed, against) for workload in workloads]
+    seed, version = request.launch.seed, request.launch.version
+    found = [truth(profile, hardware, one, levels, seed, against, version=version) for one in workloads]
     if request.as_json:
         import json
 

@@ -48,6 +48,7 @@ def command(
     ] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Load processes: beyond one core.")] = 1,
     resume: Annotated[str | None, typer.Option(help="A run to go on with: a folder, its name, or latest.")] = None,
+    vllm_version: Annotated[str | None, typer.Option(help="The simulator: behave as this vLLM, such as 0.26.")] = None,
     vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
     server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
     server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
@@ -105,6 +106,7 @@ def command(
         vllm_command=vllm_command,
         seed=seed,
         side_by_side=side_by_side,
+        vllm_version=vllm_version,
     )
     if resume is not None:
         raise typer.Exit(resume_sweep(resume, runs, as_json=as_json))

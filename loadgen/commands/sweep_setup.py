@@ -114,7 +114,7 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
     if request.schedule_costs and request.k is None:
         raise UsageError("--schedule-costs prices the rungs of a ladder; give one too, such as --k 1,2,4.")
     if request.k is not None:
-        version = getattr(getattr(engine, "vllm", None), "version", None)
+        version = getattr(getattr(engine, "vllm", engine), "version", None)
         ladder = make_ladder(sources, request.k, schedule_costs=request.schedule_costs, version=version)
         profiles = (profiles[0], *ladder.profiles)
     workloads = _workloads(request)
@@ -288,6 +288,7 @@ def _shape(request: SweepRequest, *, simulated: bool) -> CellShape:
         min_requests=least,
         requests_per_worker=per_worker,
         max_window_s=max(60.0, 4 * window_s),
+        settle_requests=0.0 if request.quick else CellShape.settle_requests,
     )
 
 

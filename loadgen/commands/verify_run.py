@@ -6,12 +6,13 @@ from dataclasses import replace
 import typer
 
 from loadgen.analysis.verify_conclude import verify
-from loadgen.analysis.verify_model import Verdict, Verification
+from loadgen.analysis.verify_model import Claim, Verdict, Verification
 from loadgen.commands.conclude import VERIFICATION, find_findings, show, write
 from loadgen.commands.resume import resume_words, with_resume
 from loadgen.commands.sweep_measure import listening, measure, require_cells
 from loadgen.commands.verify_setup import Prepared, VerifyRequest, prepare, resume
 from loadgen.errors import ExitCode, LoadgenError, UsageError
+from loadgen.profiles.loader import load_profile
 from loadgen.store.codec import encode
 from loadgen.store.folder import RunFolder, write_whole
 from loadgen.store.lock import FolderLock
@@ -61,21 +62,26 @@ def carry_out(prepared: Prepared, listener: Listener) -> Verification:
         require_cells(job, outcome)
         if outcome is not None:
             raise outcome
-    verification = conclude(job.folder, prepared)
+    verification = conclude(job.folder, prepared.claim, prepared.margin, prepared.margin_reason)
     write_whole(job.folder.path / VERIFICATION, encode(verification) + b"\n")
     return verification
 
 
-def conclude(own: RunFolder, prepared: Prepared) -> Verification:
+def conclude(own: RunFolder, claim: Claim, margin: float, margin_reason: str) -> Verification:
     """What the cells of a verification say."""
+    kept = own.path / "profiles"
+    requested = {
+        name: load_profile(name, kept).settings for name in claim.arms.values() if (kept / f"{name}.yaml").is_file()
+    }
     return verify(
-        prepared.claim,
+        claim,
         own.manifest(),
         own.cells(),
         own.servers(),
         open_runs(own),
-        margin=prepared.margin,
-        margin_reason=prepared.margin_reason,
+        margin=margin,
+        margin_reason=margin_reason,
+        requested=requested,
     )
 
 

@@ -29,6 +29,8 @@ class EngineRequest:
     seed: int = 0
     side_by_side: bool = False
     """Docker: both servers at once, each on GPUs of its own."""
+    vllm_version: str | None = None
+    """The simulator's: which vLLM it behaves as."""
 
     def stored(self) -> dict[str, Any]:
         """As JSON data; no secret is among it."""
@@ -46,6 +48,16 @@ class Machine:
 
 def choose_engine(request: EngineRequest, machine: Machine | None = None) -> tuple[Engine, str]:
     """The engine and the reason, one sentence. UsageError for an unknown name or for one that cannot work here."""
+    engine, reason = _chosen(request, machine)
+    if request.vllm_version and not isinstance(engine, SimulatorEngine):
+        raise UsageError(
+            f"--vllm-version is the simulator's, but the engine is {engine.name}; leave it out, or take "
+            "--engine simulator."
+        )
+    return engine, reason
+
+
+def _chosen(request: EngineRequest, machine: Machine | None) -> tuple[Engine, str]:
     if request.name == "auto":
         return _auto(request, machine or look_around())
     maker = ENGINES.get(request.name)
@@ -89,7 +101,7 @@ def _auto(request: EngineRequest, machine: Machine) -> tuple[Engine, str]:
 
 
 def _simulator(request: EngineRequest) -> SimulatorEngine:
-    return SimulatorEngine(hardware=request.hardware, seed=request.seed)
+    return SimulatorEngine(hardware=request.hardware, seed=request.seed, vllm_version=request.vllm_version)
 
 
 def _process(request: EngineRequest) -> ProcessEngine:

@@ -51,11 +51,7 @@ def effective_from_log(log: str, environment: Mapping[str, str] | None = None) -
     found: dict[str, Any] = {}
     line = _CONFIG_LINE.search(log)
     if line:
-        found["version"] = line["version"]
-        for name, pattern in _FIELDS.items():
-            match = re.search(r"(?:^|[ {,(])'?" + pattern, line["config"])
-            if match:
-                found[name] = _value(match[1])
+        found = {"version": line["version"], **fields_of(line["config"])}
     if tokens := _KV_TOKENS.search(log):
         found["kv_cache_tokens"] = int(tokens[1].replace(",", ""))
     runner = _runner(log, environment or {})
@@ -68,6 +64,12 @@ def effective_from_log(log: str, environment: Mapping[str, str] | None = None) -
     if overrides:
         found["overrides"] = list(dict.fromkeys(overrides))
     return found
+
+
+def fields_of(config: str) -> dict[str, Any]:
+    """What vLLM's one-line text of its configuration tells, under the keys of `_FIELDS`."""
+    found = {name: re.search(r"(?:^|[ {,(])'?" + pattern, config) for name, pattern in _FIELDS.items()}
+    return {name: _value(match[1]) for name, match in found.items() if match}
 
 
 def _async(log: str, version: str | None) -> bool | None:

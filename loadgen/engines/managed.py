@@ -95,7 +95,8 @@ class ManagedEngine(ABC):
                 start_s=now_s() - began,
                 command=shown,
                 pid=child.pid,
-                effective=self.effective(child.new_log(), launch),
+                # What the server says now is later than its log.
+                effective={**self.effective(child.new_log(), launch), **ready.effective},
             )
         except BaseException:
             await self._end(url, name, listener)

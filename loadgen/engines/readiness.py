@@ -5,7 +5,7 @@ vLLM says 200 before it can serve, and some configurations die at the first requ
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ import httpx2
 
 from loadgen.clock import now_s
 from loadgen.engines.credentials import masked
+from loadgen.engines.server_info import ask_server_info
 from loadgen.errors import ServerError
 
 POLL_S = 0.1
@@ -31,6 +32,8 @@ class Readiness:
     model: str
     max_model_len: int | None
     version: str | None
+    effective: Mapping[str, Any] = field(default_factory=dict)
+    """Its configuration, if it is in dev mode."""
 
 
 class Prober:
@@ -77,6 +80,7 @@ class Prober:
                 model=str(model["id"]),
                 max_model_len=length if isinstance(length, int) else None,
                 version=await self._version(client),
+                effective=await ask_server_info(client),
             )
 
     async def _until(self, phase: str, attempt: Callable[[], Any]) -> Any:

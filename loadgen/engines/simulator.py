@@ -25,12 +25,15 @@ class SimulatorEngine(ManagedEngine):
         *,
         hardware: str | None = None,
         seed: int = 0,
+        vllm_version: str | None = None,
         port: int | None = None,
         graces: Graces | None = None,
     ) -> None:
         super().__init__(port=port, graces=graces or Graces(sigint_s=5.0, sigterm_s=3.0, sigkill_s=5.0))
         self._hardware = hardware
         self._seed = seed
+        self.version = vllm_version
+        """The vLLM that it behaves as; None for its own default."""
         self._starts: dict[str, int] = {}
 
     async def prepare(self, request: StartRequest, port: int) -> Launch:
@@ -41,6 +44,8 @@ class SimulatorEngine(ManagedEngine):
         command += ["--port", str(port), "--seed", str(self._seed), "--start", str(number)]
         if self._hardware:
             command += ["--hardware", self._hardware]
+        if self.version:
+            command += ["--vllm-version", self.version]
         if request.model:
             command += ["--model", request.model]
         environment = {**os.environ, **request.environment}

@@ -60,6 +60,7 @@ class UrlEngine:
             max_model_len=ready.max_model_len,
             version=ready.version,
             start_s=now_s() - began,
+            effective=ready.effective,
         )
 
     async def stop(self, server: ReadyServer, listener: EngineListener) -> None:

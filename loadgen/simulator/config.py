@@ -5,8 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loadgen.profiles.model import ServerProfile, SpeculativeConfig
+from loadgen.profiles.model import BatchSchedule, ServerProfile, SpeculativeConfig
 from loadgen.profiles.values import AUTO, whole
+from loadgen.profiles.versions import (
+    FIELD_SINCE,
+    METHOD_SINCE,
+    OLDEST_KNOWN,
+    parse_version,
+    version_text,
+)
 from loadgen.simulator.schedule import dense_schedule
 
 DEFAULT_VERSION = "0.32.0"
@@ -57,6 +64,7 @@ class EngineConfig:
     """Runner V2 before 0.32 ignores the schedule while drafting: all K are paid, fewer are verified."""
     dies_on_dynamic_k: bool = False
     """A step that picks another K than `k` kills the engine (AssertionError in vLLM)."""
+    data_parallel_size: int = 1
     drop_cached_block: bool = False
     """Eagle-like drafters recompute the last block of a prefix-cache hit."""
     notes: tuple[str, ...] = ()
@@ -70,23 +78,30 @@ class EngineConfig:
 
 
 def engine_config(
-    profile: ServerProfile, *, shared: Mapping[str, Any] | None = None, version: str = DEFAULT_VERSION
+    profile: ServerProfile,
+    *,
+    shared: Mapping[str, Any] | None = None,
+    version: str = DEFAULT_VERSION,
+    force_v1: bool = False,
 ) -> EngineConfig:
-    """The effective configuration of a profile; `shared` settings (dashed keys) yield to the profile's own.
+    """The effective configuration of a profile; `shared` settings (dashed keys) yield to the profile's own. `force_v1`:
+    VLLM_USE_V2_MODEL_RUNNER=0.
 
-    ValueError for a schedule that vLLM refuses at engine start.
+    ValueError for what this vLLM refuses at engine start: a malformed schedule, a method or field that came later.
     """
     settings = {**(shared or {}), **{name.replace("_", "-"): value for name, value in profile.settings.items()}}
     spec = profile.speculative
     method = spec.method if spec else "none"
-    v1 = method in _RUNNER_V1_METHODS or _release(version) < (0, 25)
+    _require_known(spec, version)
+    schedule, parallel, parallel_note = _schedule(spec, settings)
+    v1 = force_v1 or method in _RUNNER_V1_METHODS or _release(version) < (0, 25)
     # Seen with 0.26 on an H200: draft_model fell back to runner V1 without async scheduling (h200.md, lesson 6).
     v1 = v1 or (method == "draft_model" and _release(version) < (0, 27))
     max_num_seqs = int(settings.get("max-num-seqs", 256))
     model = str(settings.get("model", settings.get("model-tag", DEFAULT_MODEL)))
     raw = spec.raw if spec else {}
-    graph_mode, notes = _graph_mode(settings, dynamic=bool(spec and spec.schedule), v1=v1)
-    asynchronous, async_note = _async_scheduling(settings, method, v1_draft=v1 and method == "draft_model")
+    graph_mode, notes = _graph_mode(settings, dynamic=bool(schedule), v1=v1)
+    asynchronous, async_note = _async_scheduling(settings, method, version, v1_draft=v1 and method == "draft_model")
     k = spec.num_speculative_tokens if spec else 0
     budget = whole(settings.get("max-num-batched-tokens", 8192)) or 1
     if method == "draft_model":
@@ -99,7 +114,7 @@ def engine_config(
         method=method,
         k=k,
         **_lookup_window(raw, method),
-        schedule=dense_schedule(spec.schedule, k, max_num_seqs) if spec and spec.schedule else None,
+        schedule=dense_schedule(schedule, k, max_num_seqs) if schedule else None,
         synthetic_rates=_synthetic_rates(spec, k),
         suffix_max_tree_depth=int(raw.get("suffix_decoding_max_tree_depth", 24)),
         suffix_max_cached_requests=int(raw.get("suffix_decoding_max_cached_requests", 10000)),
@@ -119,8 +134,39 @@ def engine_config(
         drafts_full_k=not v1 and _release(version) < (0, 32),
         dies_on_dynamic_k=method in {"suffix", "medusa"} or (method == "ngram_gpu" and v1),
         drop_cached_block=method in _BLOCK_DROP_METHODS,
-        notes=(*notes, *async_note),
+        data_parallel_size=parallel,
+        notes=(*parallel_note, *notes, *async_note),
     )
+
+
+def _require_known(spec: SpeculativeConfig | None, version: str) -> None:
+    release = parse_version(version)
+    if release is None or release < OLDEST_KNOWN:
+        raise ValueError(f"the simulator knows vLLM from {version_text(OLDEST_KNOWN)} on, not {version}")
+    if spec is None:
+        return
+    since = METHOD_SINCE.get(spec.method)
+    if since and release < since:
+        raise ValueError(f"method {spec.method} came with vLLM {version_text(since)} and this is {version}")
+    for name, first in FIELD_SINCE.items():
+        if spec.raw.get(name) is not None and release < first:
+            raise ValueError(f"{name} came with vLLM {version_text(first)} and this is {version}")
+
+
+def _schedule(
+    spec: SpeculativeConfig | None, settings: Mapping[str, Any]
+) -> tuple[BatchSchedule | None, int, tuple[str, ...]]:
+    """The schedule in force, the data-parallel size, and what vLLM says if it drops the schedule for that."""
+    parallel = _optional_int(settings.get("data-parallel-size")) or 1
+    schedule = spec.schedule if spec else None
+    if spec is None or not schedule or parallel == 1:
+        return schedule, parallel, ()
+    note = (
+        "Dynamic speculative decoding is not supported with data parallelism. Disabling "
+        "num_speculative_tokens_per_batch_size and falling back to static "
+        f"num_speculative_tokens={spec.num_speculative_tokens}."
+    )
+    return None, parallel, (note,)
 
 
 def capture_sizes(limit: int) -> tuple[int, ...]:
@@ -148,11 +194,13 @@ def _graph_mode(settings: Mapping[str, Any], *, dynamic: bool, v1: bool) -> tupl
     return mode, ()
 
 
-def _async_scheduling(settings: Mapping[str, Any], method: str, *, v1_draft: bool) -> tuple[bool, tuple[str, ...]]:
+def _async_scheduling(
+    settings: Mapping[str, Any], method: str, version: str, *, v1_draft: bool
+) -> tuple[bool, tuple[str, ...]]:
     if method in _SYNC_METHODS or v1_draft:
         note = f"Async scheduling not supported with {method}-based speculative decoding and will be disabled."
         return False, (note,)
-    return _flag(settings, "async-scheduling", default=True), ()
+    return _flag(settings, "async-scheduling", default=_release(version) >= (0, 14)), ()
 
 
 def _lookup_window(raw: Mapping[str, Any], method: str) -> dict[str, int]:

@@ -7,8 +7,10 @@ from typing import Any
 
 from loadgen.errors import UsageError
 from loadgen.profiles.model import ServerProfile
+from loadgen.profiles.speculative import SCHEDULE
+from loadgen.profiles.versions import Version, parse_version, version_text
 from loadgen.simulator.bugs import Bug, with_bug
-from loadgen.simulator.config import EngineConfig, engine_config
+from loadgen.simulator.config import DEFAULT_VERSION, EngineConfig, engine_config
 from loadgen.simulator.core import SimulatedCore
 from loadgen.simulator.cost import ApiProcess
 from loadgen.simulator.hardware import DEFAULT_HARDWARE
@@ -19,6 +21,8 @@ from loadgen.simulator.server import Answers
 from loadgen.simulator.serverspec import ServerSpec
 from loadgen.simulator.stream import key_of
 from loadgen.simulator.text import Continuation, TextModel, with_flips
+
+SPEC_METRICS_SINCE: Version = (0, 29, 0)  # PR 48915
 
 NOISES: Mapping[str, Noise] = {
     "off": QUIET,
@@ -41,6 +45,10 @@ class LaunchOptions:
     noise: str = "on"
     max_num_seqs: int | None = None
     max_model_len: int | None = None
+    version: str = DEFAULT_VERSION
+    """vLLM's, as `/version` says it: what the engine overrides and which fields it knows follow from it."""
+    force_v1: bool = False
+    """As VLLM_USE_V2_MODEL_RUNNER=0."""
     bug: str | None = None
     """A planted bug, as `Bug.parse` takes it."""
 
@@ -53,6 +61,14 @@ class Launch:
     times: ApiProcess
     answers: Answers
     spec: ServerSpec
+
+
+def whole_version(text: str) -> str:
+    """`0.26.0` of `0.26`; UsageError for what is no version."""
+    version = parse_version(text)
+    if version is None:
+        raise UsageError(f"--vllm-version {text!r} is no version; write it like 0.26 or 0.26.0.")
+    return version_text(version)
 
 
 def known(name: str, choices: Mapping[str, Any], option: str) -> Any:
@@ -97,7 +113,7 @@ def with_options(profile: ServerProfile, options: LaunchOptions) -> ServerProfil
 
 def _effective_config(profile: ServerProfile, options: LaunchOptions) -> EngineConfig:
     try:
-        return engine_config(with_options(profile, options))
+        return engine_config(with_options(profile, options), version=options.version, force_v1=options.force_v1)
     except ValueError as error:
         raise UsageError(f"vLLM would not start with {profile.name}: {error}.") from error
 
@@ -119,12 +135,19 @@ def _spec(profile: ServerProfile, config: EngineConfig, core: SimulatedCore, opt
     metrics = profile.settings.get("per-request-spec-decode-metrics")
     if metrics not in (None, "summary", "detailed"):
         raise UsageError(f"per-request-spec-decode-metrics is {metrics!r}; set it to summary or detailed.")
+    if metrics and (parse_version(options.version) or SPEC_METRICS_SINCE) < SPEC_METRICS_SINCE:
+        raise UsageError(
+            f"per-request-spec-decode-metrics came with vLLM {version_text(SPEC_METRICS_SINCE)} and this is "
+            f"{options.version}; remove it."
+        )
     if metrics and config.k == 0:
         raise UsageError("per-request-spec-decode-metrics needs a speculative-config; remove it or add one.")
     effective = {
         name: value for name, value in dataclasses.asdict(config).items() if name not in ("notes", "capture_sizes")
     }
     speculative = dict(profile.speculative.raw) if profile.speculative else None
+    if speculative and config.schedule is None:
+        speculative.pop(SCHEDULE, None)
     return ServerSpec(
         model_id=config.served_model_name,
         root=config.model,
@@ -143,6 +166,7 @@ def _spec(profile: ServerProfile, config: EngineConfig, core: SimulatedCore, opt
             "max_cudagraph_capture_size": max(config.capture_sizes, default=0),
             "hardware": core.hardware.name,
             "noise": options.noise,
+            "force_v1": options.force_v1,
             "simulated": True,
             "enable_server_load_tracking": bool(profile.settings.get("enable-server-load-tracking")),
         },

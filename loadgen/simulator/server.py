@@ -21,6 +21,7 @@ from loadgen.simulator.logprobs import LogprobSource
 from loadgen.simulator.model import EngineCore, SimRequest, StepResult
 from loadgen.simulator.openai import Generation, Parsed, parse_chat, parse_completion
 from loadgen.simulator.protocol_models import DetokenizeBody, TokenizeBody, decode
+from loadgen.simulator.server_info import server_info
 from loadgen.simulator.serverspec import ServerSpec
 from loadgen.simulator.stats import ServerStats
 from loadgen.simulator.tokens import decode as detokenize
@@ -259,10 +260,7 @@ class SimulatorServer:
         wanted = parse_qs(request.query).get("config_format", ["text"])[0]
         if wanted not in ("text", "json"):
             raise malformed("config_format must be 'text' or 'json'")
-        config = dict(self.spec.effective)
-        text = ", ".join(f"{name}={value!r}" for name, value in config.items())
-        shown = config if wanted == "json" else text
-        exchange.respond(200, _json({"vllm_config": shown, "vllm_env": {}, "system_env": {}}))
+        exchange.respond(200, _json(server_info(self.spec, as_json=wanted == "json")))
 
     def _load(self, _request: HttpRequest, exchange: Exchange) -> None:
         tracked = bool(self.spec.effective.get("enable_server_load_tracking"))

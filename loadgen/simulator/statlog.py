@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 
 from loadgen.simulator.server import SimulatorServer
+from loadgen.simulator.server_info import config_text
 
 logger = logging.getLogger(__name__)
 
@@ -77,21 +78,7 @@ def log_start(server: SimulatorServer, notes: tuple[str, ...], arguments: Mappin
     """The lines of vLLM's start that tell what really runs: arguments, configuration, runner, overrides, KV cache."""
     spec, effective = server.spec, server.spec.effective
     logger.info("non-default args: %s", dict(arguments))
-    logger.info(
-        "Initializing a V1 LLM engine (v%s) with config: model='%s', speculative_config=%s, dtype=torch.bfloat16, "
-        "max_seq_len=%d, tensor_parallel_size=1, pipeline_parallel_size=1, data_parallel_size=1, quantization=None, "
-        "enforce_eager=%s, enable_prefix_caching=%s, enable_chunked_prefill=True, "
-        "compilation_config={'cudagraph_mode': <CUDAGraphMode.%s>, 'max_cudagraph_capture_size': %s}, simulated on %s",
-        spec.version,
-        spec.root,
-        effective["speculative_config"],
-        spec.max_model_len,
-        effective["graph_mode"] == "NONE",
-        spec.prefix_caching,
-        effective["graph_mode"],
-        effective["max_cudagraph_capture_size"],
-        effective["hardware"],
-    )
+    logger.info("Initializing a V1 LLM engine (v%s) with config: %s", spec.version, config_text(spec))
     for note in notes:
         logger.warning("%s", note)
     if effective["runner"] == "V1":

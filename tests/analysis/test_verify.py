@@ -14,7 +14,7 @@ from loadgen.analysis.verify import MOST_MARGIN, MOST_REPEATS, attainable_margin
 from loadgen.analysis.verify_attach import with_verification
 from loadgen.analysis.verify_claim import tested_levels as levels_with_edges
 from loadgen.analysis.verify_conclude import verify
-from loadgen.analysis.verify_effective import overrides, schedule_ignored
+from loadgen.analysis.verify_effective import SCHEDULE, overrides, schedule_ignored
 from loadgen.analysis.verify_model import Claim, Role, Verdict, Verification
 from loadgen.analysis.verify_open import BLOCKS, OpenRequest, OpenRun, open_samples
 from loadgen.analysis.verify_samples import Sample
@@ -194,6 +194,43 @@ def test_overrides_are_told_by_server() -> None:
         f"ngram-schedule: {override}",
         "CUDA graph mode: baseline FULL_AND_PIECEWISE, ngram-schedule PIECEWISE",
     )
+
+
+def test_what_was_asked_for_stands_beside_what_is_in_force() -> None:
+    asked = {
+        "max-num-batched-tokens": 8192,
+        "max-num-seqs": 256,
+        "max-model-len": "32k",
+        "dtype": "auto",
+        "async-scheduling": True,
+        "compilation-config": {"cudagraph_mode": "full_and_piecewise"},
+        "speculative-config": {"method": "ngram", "num_speculative_tokens": 4, SCHEDULE: [[1, 12, 4], [13, 256, 0]]},
+    }
+    speculation = {"method": "ngram", "num_speculative_tokens": 4, SCHEDULE: None}
+    server = facts(
+        "ngram-schedule",
+        max_num_scheduled_tokens=7936,
+        max_num_seqs=256,
+        max_model_len=32768,
+        dtype="bfloat16",
+        async_scheduling=False,
+        graph_mode="PIECEWISE",
+        speculation=speculation,
+    )
+    found = overrides(claim_of(), [server], {"ngram-schedule": asked})
+    assert found == (
+        "ngram-schedule: asked for max-num-batched-tokens 8192, runs with 7936",
+        "ngram-schedule: asked for async-scheduling True, runs with False",
+        "ngram-schedule: asked for cudagraph_mode FULL_AND_PIECEWISE, runs with PIECEWISE",
+        f"ngram-schedule: asked for {SCHEDULE} [[1,12,4],[13,256,0]], runs with nothing",
+    )
+    assert "its /server_info has none" in schedule_ignored(claim_of(), [server], [])
+    heeded = facts("ngram-schedule", speculation=speculation | {SCHEDULE: [[1, 12, 4], [13, 256, 0]]})
+    assert schedule_ignored(claim_of(), [heeded], []) == ""
+    assert overrides(claim_of(), [heeded], {"ngram-schedule": asked}) == ()
+    nothing = facts("ngram-schedule", speculation=None)
+    (told,) = overrides(claim_of(), [nothing], {"ngram-schedule": asked})
+    assert told == "ngram-schedule: asked for speculative-config ngram, runs with nothing"
 
 
 def test_a_dropped_schedule_never_holds(cell: Any, manifest: Any) -> None:

@@ -61,7 +61,7 @@ async def test_the_first_model_answers() -> None:
     found, asked = await probe(good)
 
     assert found == Readiness(model="m", max_model_len=99, version=None)
-    assert asked == ["/health", "/v1/models", "/v1/completions", "/version"]
+    assert asked == ["/health", "/v1/models", "/v1/completions", "/version", "/server_info?config_format=json"]
 
 
 async def test_c87_errors_while_loading_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
