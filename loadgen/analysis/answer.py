@@ -1,22 +1,26 @@
 """The one-sentence answer."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from loadgen.analysis.breakeven import describe, interval
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, ConditionFinding, LevelFinding, ProfileFinding
-from loadgen.store.model import Condition
+from loadgen.store.model import CellKey, Condition
 
 
-def answer(conditions: Sequence[ConditionFinding], *, simulated: bool, interrupted: bool) -> str:
+def answer(
+    conditions: Sequence[ConditionFinding], *, simulated: bool, interrupted: bool, failed: Collection[CellKey] = ()
+) -> str:
     """`SIMULATED: ngram pays off up to 12 concurrent requests on code-edit (bracket 8 to 15) and never on chat.`
 
     By output tokens/s. Profiles for attribution are left out where there are others.
+    `failed`: cells that were tried and not measured. Levels without one valid pair are named: the loads that an answer
+    speaks of are those that were measured.
     Says `indicative` where an interval is no 95 % one, and `interrupted` where cells are missing.
     """
     everyone = {one.profile: candidate(one) for condition in conditions for one in condition.profiles}
     profiles = sorted(name for name, real in everyone.items() if real or not any(everyone.values()))
-    clauses = [_clause(profile, conditions) for profile in profiles]
+    clauses = [_clause(profile, conditions, failed) for profile in profiles]
     if not clauses:
         return "Nothing can be said: no profile was measured beside the baseline."
     verdicts = [
@@ -45,10 +49,10 @@ def label(condition: Condition, among: Sequence[Condition]) -> str:
     return " at ".join(parts) if len(parts) < 3 else f"{parts[0]} at {parts[1]}, {parts[2]}"
 
 
-def _clause(profile: str, conditions: Sequence[ConditionFinding]) -> str:
+def _clause(profile: str, conditions: Sequence[ConditionFinding], failed: Collection[CellKey]) -> str:
     everything = [condition.condition for condition in conditions]
     parts = [
-        _part(one, label(condition.condition, everything))
+        _part(one, label(condition.condition, everything)) + _without_cell(one, condition.condition, failed)
         for condition in conditions
         for one in condition.profiles
         if one.profile == profile
@@ -83,6 +87,17 @@ def _part(finding: ProfileFinding, where: str) -> str:
         low, high = verdict.tested_levels[0], verdict.tested_levels[-1]
         return f"never pays off on {where} ({low} to {high} concurrent requests)"
     return _unsettled(verdict, where)
+
+
+def _without_cell(finding: ProfileFinding, condition: Condition, failed: Collection[CellKey]) -> str:
+    """` (16 was tried and has no valid cell)`; empty if every level has one. A level lost to either server is lost."""
+    tried = {key.level for key in failed if key.condition == condition}
+    valid = {level.concurrency for level in finding.levels if level.valid}
+    lost = sorted({*tried, *(level.concurrency for level in finding.levels)} - valid)
+    if not lost or not valid:
+        return ""
+    words = "were tried and have" if len(lost) > 1 else "was tried and has"
+    return f" ({', '.join(map(str, lost))} {words} no valid cell)"
 
 
 def _unsettled(verdict: BreakEven, where: str) -> str:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from loadgen.analysis.model import Check
 
+IMPORT = "import"
+"""The engine of a run whose cells another tool measured."""
+
 
 @dataclass(frozen=True)
 class CellContext:
@@ -17,6 +20,8 @@ class CellContext:
     """Every draft is rejected on purpose."""
     template_tokens: float = 0.0
     """Prompt tokens a request may take from the prefix cache: the chat template's shared blocks."""
+    imported: bool = False
+    """Another tool measured the cell; its files hold no server counters."""
     tokens_per_event: float = 1.0
     """K + 1 at most: how coarse a stream's edges are."""
 

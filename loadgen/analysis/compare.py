@@ -91,6 +91,8 @@ class Comparison:
     surely_worse: tuple[Change, ...]
     """Losses in output tokens/s that stand after Holm's correction over all of them (5 % family-wise)."""
     sentence: str
+    simulated: tuple[bool, bool] = (False, False)
+    """Whether a simulator gave the figures of the first and of the second run."""
 
 
 Figure = Callable[[CellResult], float | None]
@@ -167,6 +169,7 @@ def compare(before: RunFacts, after: RunFacts) -> Comparison:
         turns=tuple(_turns(before.findings, after.findings)),
         surely_worse=worse,
         sentence=_sentence(changes, worse),
+        simulated=(before.manifest.simulated, after.manifest.simulated),
     )
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from loadgen.analysis.answer import answer
 from loadgen.analysis.breakeven import find_break_even
@@ -19,7 +19,7 @@ from loadgen.analysis.recommendation import Situation, recommend, schedules
 from loadgen.analysis.schedule_answer import ladder_answer
 from loadgen.analysis.shifts import common_shifts
 from loadgen.analysis.trend import LEARNERS, trend_note, trend_over_repeats
-from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
+from loadgen.store.model import CellKey, CellResult, Condition, Manifest, ServerFacts
 
 NAMED = 3
 """So many cells are named in a note; the rest is counted."""
@@ -31,8 +31,12 @@ def analyse(
     servers: Sequence[ServerFacts] = (),
     *,
     interrupted: bool = False,
+    failed: Collection[CellKey] = (),
 ) -> Findings:
-    """What the run says. The order of `cells` changes nothing; cells without a partner are named in the notes."""
+    """What the run says. The order of `cells` changes nothing; cells without a partner are named in the notes.
+
+    `failed`: cells that were tried and not measured.
+    """
     contexts = contexts_of(manifest, cells)
     pairings = pair_cells(cells, manifest.against)
     judged = {id(pairing): [judge(pair, contexts) for pair in pairing.pairs] for pairing in pairings}
@@ -63,7 +67,7 @@ def analyse(
         answer=(
             ladder_answer(ladders, simulated=manifest.simulated, interrupted=interrupted, indicative=indicative)
             if ladders
-            else answer(conditions, simulated=manifest.simulated, interrupted=interrupted)
+            else answer(conditions, simulated=manifest.simulated, interrupted=interrupted, failed=failed)
         ),
         checks=run_checks(manifest, servers),
         notes=(

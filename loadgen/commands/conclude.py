@@ -1,5 +1,6 @@
 """From a run folder to its answer: analyse, write, show. Every command that ends with an answer ends here."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from loadgen.store.codec import decode
 from loadgen.store.diagnostic import diagnostics
 from loadgen.store.folder import RunFolder, StoredEvent
 from loadgen.store.jsonl import DamagedLineError
-from loadgen.store.model import CellResult
+from loadgen.store.model import CellKey, CellResult, Manifest
 
 SHOWN_FAILURES = 3
 VERIFY, VERIFICATION = "verify", "verification.json"
@@ -32,7 +33,9 @@ def find_findings(folder: RunFolder) -> Findings:
     events = tuple(folder.events())
     states = [event.kind for event in events if event.kind in STATES]
     interrupted = bool(states) and states[-1] != "completed"
-    findings = analyse(folder.manifest(), folder.cells(), folder.servers(), interrupted=interrupted)
+    manifest, cells = folder.manifest(), folder.cells()
+    failed = failed_keys(manifest, events, cells)
+    findings = analyse(manifest, cells, folder.servers(), interrupted=interrupted, failed=failed)
     # An imported run says in its manifest what cannot be known from it.
     unknown = folder.manifest().settings.get("unknown", ())
     findings = replace(findings, notes=(*findings.notes, *unknown, *_prompt_notes(folder)))
@@ -53,6 +56,21 @@ def _begun(folder: RunFolder) -> tuple[str, ...]:
     total = len(plan.profiles) * len(plan.conditions) * len(plan.levels) * plan.repeats * plan.sessions
     have = f"{len(own.cells())} of {total} cells"
     return (f"a verification was begun and is not complete ({have}): {resume_words(folder, 'verify')} goes on",)
+
+
+def failed_keys(manifest: Manifest, events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> tuple[CellKey, ...]:
+    """The planned cells that failed and were not measured since."""
+    measured = {cell.key for cell in cells}
+    failed = {str(event.details.get("cell")) for event in events if event.kind == "cell-failed"}
+    if not failed:
+        return ()
+    planned = itertools.starmap(
+        CellKey,
+        itertools.product(
+            manifest.profiles, manifest.conditions, manifest.levels, range(manifest.repeats), range(manifest.sessions)
+        ),
+    )
+    return tuple(key for key in planned if str(key) in failed and key not in measured)
 
 
 def failed_cells(events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> tuple[Check, ...]:

@@ -16,6 +16,9 @@ def command(
     name: Annotated[str | None, typer.Option(help="The profile's name in the report; else the method.")] = None,
     workload: Annotated[str, typer.Option(help="A name for what was asked.")] = "imported",
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="At which temperature.")] = 0.0,
+    simulated: Annotated[bool, typer.Option("--simulated", help="The servers were simulators; the report says so.")] = (
+        False
+    ),
     runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
 ) -> None:
@@ -27,5 +30,7 @@ def command(
     """
     from loadgen.commands.import_run import ImportRequest, run_import
 
-    request = ImportRequest(tuple(baseline), tuple(profile), name or method, method, k, workload, temperature)
+    request = ImportRequest(
+        tuple(baseline), tuple(profile), name or method, method, k, workload, temperature, simulated
+    )
     raise typer.Exit(run_import(request, runs, as_json=as_json))

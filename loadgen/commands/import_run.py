@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from loadgen import __version__
+from loadgen.analysis.check_context import IMPORT
 from loadgen.analysis.foreign import imported_cells, unknowns
 from loadgen.clock import utc_now
 from loadgen.commands.conclude import answer_code, find_findings, show, write
@@ -31,6 +32,8 @@ class ImportRequest:
     k: int
     workload: str
     temperature: float
+    simulated: bool = False
+    """No such file tells whether a simulator gave its figures."""
 
 
 def run_import(request: ImportRequest, runs: Path, *, as_json: bool) -> ExitCode:
@@ -89,9 +92,9 @@ def _fill(
         created_at=utc_now(),
         loadgen_version=__version__,
         argv=tuple(sys.argv[1:]),
-        engine="import",
+        engine=IMPORT,
         engine_reason=f"import: measured by {read[0].tool}",
-        simulated=False,
+        simulated=request.simulated,
         profiles=(BASELINE, request.name),
         against=BASELINE,
         methods={BASELINE: "none", request.name: request.method},

@@ -30,7 +30,7 @@ from loadgen.load.workers.pool import WorkerPool
 from loadgen.metrics.delta import delta
 from loadgen.metrics.model import CounterDelta
 from loadgen.metrics.parse import Snapshot
-from loadgen.metrics.scrape import MetricsClient
+from loadgen.metrics.scrape import MetricsClient, is_simulated
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.base import Prompt, PromptRequest, Sampling, Workload
 from loadgen.workloads.formats.traces import read_trace
@@ -94,15 +94,18 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
     # An open loop has at most one request in flight for each that it sends.
     require_carried(min(request.concurrency, request.requests), request.workers, "--concurrency")
     workload = chosen_workload(request.workload, request.input_lengths, request.output_lengths, request.trace)
-    result, server = run_fast(_run(request, schedule, workload))
+    result, server, simulated = run_fast(_run(request, schedule, workload))
     result = whole_run(result) if _is_whole_run(request, result) else result
     figures = load_figures(result)
+    figures["simulated"] = simulated
     figures["server"] = _server_json(server)
     if result.interrupted:
         figures["interrupted"] = True
     if as_json:
         typer.echo(json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False))
     else:
+        if simulated:
+            typer.echo("SIMULATED: a simulator answers there, so no figure is from hardware.\n")
         typer.echo(table(figures, result, server))
     for warning in (*workload_notes([workload]), *advice(request.workers), *warnings_of(result)):
         typer.echo(f"warning: {warning}", err=True)
@@ -114,7 +117,10 @@ def run_load(request: LoadRequest, *, as_json: bool) -> ExitCode:
     return ExitCode.ANSWER
 
 
-async def _run(request: LoadRequest, schedule: OpenLoop | None, workload: Workload) -> tuple[LoadResult, CounterDelta]:
+async def _run(
+    request: LoadRequest, schedule: OpenLoop | None, workload: Workload
+) -> tuple[LoadResult, CounterDelta, bool]:
+    """The load, the server's counters over its window, and whether a simulator answered."""
     target = Target(
         url=request.url,
         model=request.model,
@@ -135,7 +141,7 @@ async def _run(request: LoadRequest, schedule: OpenLoop | None, workload: Worklo
             result = await _load(request, schedule, target, prompts, hooks, cancel)
         if sys.stderr.isatty():
             typer.echo("\r\033[K", err=True, nl=False)
-        return result, scrapes.delta()
+        return result, scrapes.delta(), scrapes.simulated
 
 
 def _open_loop(request: LoadRequest) -> OpenLoop:
@@ -229,6 +235,11 @@ class _Scrapes:
             self._taken.append(await self._metrics.scrape())
         except ServerError as error:
             self._taken.append(Snapshot({}, (str(error),), b"", 0.0, now_s()))
+
+    @property
+    def simulated(self) -> bool:
+        """True if the server says that it is a simulator."""
+        return any(is_simulated(snapshot) for snapshot in self._taken)
 
     def delta(self) -> CounterDelta:
         if len(self._taken) < 2:

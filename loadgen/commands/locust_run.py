@@ -23,9 +23,11 @@ from loadgen.engines.ports import free_port
 from loadgen.errors import ExitCode, NoVerdictError, UsageError
 from loadgen.load.runner import run_fast
 from loadgen.load.target import Target
+from loadgen.metrics.scrape import MetricsClient
 from loadgen.store.lock import FolderLock
 from loadgen.store.model import ServerFacts
 from loadgen.sweep.plan import all_cells
+from loadgen.sweep.simulated import SENTENCE, mark_if_simulated
 from loadgen.sweep.tokens import measure_chars_per_token
 
 SETTLE_S = 2.0
@@ -89,6 +91,9 @@ async def _run(job: Job, options: LocustOptions) -> int:
     try:
         for start in start_requests(job.experiment, job.request, folder).values():
             ready.append(await engine.start(start, on_engine))
+            async with MetricsClient(ready[-1].url) as metrics:
+                if await mark_if_simulated(folder, metrics):
+                    typer.echo(SENTENCE, err=True)
             folder.append_server(_facts(ready[-1]))
         await _write_job(job, ready, options)
         return await _processes(folder.path, options)

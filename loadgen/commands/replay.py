@@ -38,6 +38,7 @@ def command(
     series = replay_series(folder, shown)
     count = open_metrics(series, output) if output else remote_write(series, to)
     stamps = [at for one in series for at, _ in one.points]
-    typer.echo(f"{count} samples of {folder.run_id} are in {output or to}.")
+    simulated = "SIMULATED: " if manifest.simulated else ""
+    typer.echo(f"{simulated}{count} samples of {folder.run_id} are in {output or to}.")
     place = f"?var-run={folder.run_id}&from={min(stamps)}&to={max(stamps)}"
     typer.echo(f"Grafana: http://127.0.0.1:3000/d/loadgen-break-even{place}")

@@ -54,7 +54,7 @@ def _one(name: str, runs: Path, *, parquet: bool) -> None:
         if parquet:
             from loadgen.report.parquet import write_parquet
 
-            paths["requests.parquet"] = write_parquet(folder)
+            paths["requests.parquet"] = write_parquet(folder, simulated=folder.manifest().simulated)
     for path in paths.values():
         typer.echo(path)
 

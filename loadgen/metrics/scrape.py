@@ -104,6 +104,11 @@ async def wait_idle(client: MetricsClient, timeout_s: float = 30.0, interval_s: 
         last = current
 
 
+def is_simulated(snapshot: Snapshot) -> bool:
+    """True if loadgen's simulator gave it: it tells itself, whatever URL or image it stands behind."""
+    return any(sample.startswith("loadgen_sim_") for sample in snapshot.samples)
+
+
 def _is_idle(snapshot: Snapshot) -> bool:
     busy = (snapshot.find(*names.RUNNING), snapshot.find(*names.WAITING))
     return not any(sample.value > 0 for samples in busy for sample in samples or ())

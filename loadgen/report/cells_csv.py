@@ -41,11 +41,14 @@ NO_CELL = CellResult(
 )
 
 
-def cells_csv(cells: Iterable[CellResult]) -> str:
-    """CSV text with a header row and one row per cell in the order of measurement; unknown figures are empty."""
-    rows = [_row(cell) for cell in sorted(cells, key=lambda c: c.order)]
+def cells_csv(cells: Iterable[CellResult], *, simulated: bool = False) -> str:
+    """CSV text with a header row and one row per cell in the order of measurement; unknown figures are empty.
+
+    The last column says of each row whether a simulator gave its figures, since rows are copied elsewhere.
+    """
+    rows = [_row(cell) | {"simulated": simulated} for cell in sorted(cells, key=lambda c: c.order)]
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(_row(NO_CELL)), lineterminator="\n", extrasaction="raise")
+    writer = csv.DictWriter(out, [*_row(NO_CELL), "simulated"], lineterminator="\n", extrasaction="raise")
     writer.writeheader()
     writer.writerows({name: _field(value) for name, value in row.items()} for row in rows)
     return out.getvalue()

@@ -23,6 +23,7 @@ def comparison_data(found: Comparison) -> dict[str, Any]:
         "schema": 1,
         "before": found.before,
         "after": found.after,
+        "simulated": {"before": found.simulated[0], "after": found.simulated[1]},
         "sentence": found.sentence,
         "differences": [asdict(difference) for difference in found.differences],
         "notes": found.notes,
@@ -52,7 +53,11 @@ def turn_words(found: BreakEven) -> str:
 
 def print_comparison(console: Console, found: Comparison) -> None:
     """Prints what differs, a table a condition, the break-evens and the answer."""
-    parts: list[RenderableType] = [Text(f"{clean(found.before)} → {clean(found.after)}", style="bold")]
+    before, after = (
+        f"{clean(name)}{' (SIMULATED)' if simulated else ''}"
+        for name, simulated in zip((found.before, found.after), found.simulated, strict=True)
+    )
+    parts: list[RenderableType] = [Text(f"{before} → {after}", style="bold")]
     parts += [Text(f"  {d.field}: {clean(d.before)} → {clean(d.after)}") for d in found.differences]
     if not found.differences:
         parts.append(Text("  made in the same way"))
@@ -62,7 +67,11 @@ def print_comparison(console: Console, found: Comparison) -> None:
         for turn in found.turns:
             if turn.condition == condition:
                 parts.append(Text(f"{clean(turn.profile)}: {turn_words(turn.before)} → {turn_words(turn.after)}"))
-    parts += [Text(""), Panel(Text(clean(found.sentence), style="bold"), box=box.ROUNDED)]
+    title = "SIMULATED" if any(found.simulated) else None
+    parts += [
+        Text(""),
+        Panel(Text(clean(found.sentence), style="bold"), box=box.ROUNDED, title=title, title_align="left"),
+    ]
     parts += [Text(f"- {clean(note)}", style="yellow") for note in found.notes]
     console.print(Group(*parts), highlight=False)
 

@@ -11,7 +11,7 @@ from loadgen.store.requests import StoredRequest
 ROWS_A_GROUP = 20_000
 
 
-def write_parquet(folder: RunFolder) -> Path:
+def write_parquet(folder: RunFolder, *, simulated: bool = False) -> Path:
     """RUN/requests.parquet, written whole, group by group, so that memory stays bounded. UsageError without pyarrow."""
     try:
         import pyarrow as pa
@@ -21,6 +21,8 @@ def write_parquet(folder: RunFolder) -> Path:
             "requests.parquet needs pyarrow, which the extra parquet brings: pip install 'loadgen[parquet]'."
         ) from None
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS.items()])
+    # A file that is carried elsewhere still says where its figures are from.
+    schema = schema.with_metadata({"loadgen.simulated": str(simulated).lower()})
     path = folder.path / "requests.parquet"
     beside = path.with_name(".requests.parquet.part")
     rows = map(row_of, folder.requests())

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from loadgen.analysis.model import Check, ConditionFinding, Findings, ProfileFinding
+from loadgen.analysis.model import BreakEvenStatus, Check, ConditionFinding, Findings, ProfileFinding
 from loadgen.report.axes_sections import all_sections
 from loadgen.report.columns import CHECK_MARK, CHECKS, COLUMNS, Column, pays
 from loadgen.report.schedule_sections import is_rung, verified_words
@@ -115,6 +115,9 @@ def _condition(condition: ConditionFinding, findings: Findings, manifest: Manife
             at = f" at {turns}" if turns else ""
             unsure = " (indicative)" if found.indicative else ""
             yield Text(f"  {MEASURE_WORDS.get(measure, clean(measure))}: {STATUS_WORDS[found.status]}{at}{unsure}")
+            if found.status is BreakEvenStatus.INCONCLUSIVE:
+                # What would settle it: nobody should have to open a page for that.
+                yield Padding(Text(sentence(found.sentence), style="yellow"), (0, 0, 0, 4), expand=False)
     alike: dict[tuple[str, bool], list[tuple[str, tuple[int, ...], Check]]] = {}
     for name, levels, check in level_checks(condition):
         if is_rung(findings, name):

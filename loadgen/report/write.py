@@ -33,7 +33,7 @@ def write_reports(
     pictures = {i: f"speedup-{i + 1}.svg" for i in charts}
     makers: dict[str, Callable[[], str]] = {
         "summary.json": lambda: dumps(summary(findings, manifest)) + "\n",
-        "cells.csv": lambda: cells_csv(cells),
+        "cells.csv": lambda: cells_csv(cells, simulated=manifest.simulated),
         "report.md": lambda: render_markdown(findings, manifest, cells, servers, pictures),
         "report.html": lambda: render_html(findings, manifest, cells, servers, read_detail(folder)),
     }

@@ -19,6 +19,7 @@ from loadgen.sweep.events import CellFailed, CellFinished, CellProgress, CellSta
 from loadgen.sweep.interrupt import unless_cancelled
 from loadgen.sweep.plan import Stage, SweepPlan, stage_starts, stages
 from loadgen.sweep.refine import Refiner
+from loadgen.sweep.simulated import SENTENCE, mark_if_simulated
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.lengths import ratio_counter
 
@@ -207,7 +208,8 @@ class SweepRun:
         metrics = MetricsClient(ready.url)
         self._up[name] = (ready, CellServer(target, metrics, number))
         self._progress.started(name, session, ready.start_s)
-        await self._mark_if_simulated(metrics)
+        if await mark_if_simulated(self.folder, metrics):
+            self.listener(Notice(SENTENCE))
         self.folder.append_server(
             ServerFacts(
                 profile=name,
@@ -221,17 +223,6 @@ class SweepRun:
                 max_model_len=ready.max_model_len,
             )
         )
-
-    async def _mark_if_simulated(self, metrics: MetricsClient) -> None:
-        """A simulator may stand behind any URL or image; it tells itself, and then the whole run says SIMULATED."""
-        try:
-            snapshot = await metrics.scrape()
-        except ServerError:
-            return
-        manifest = self.folder.manifest()
-        if not manifest.simulated and any(sample.startswith("loadgen_sim_") for sample in snapshot.samples):
-            self.folder.write_manifest(replace(manifest, simulated=True))
-            self.listener(Notice("SIMULATED: a simulator answers there, so no figure of this run is from hardware."))
 
     async def _stop(self, name: str) -> None:
         ready, server = self._up.pop(name)

@@ -36,14 +36,14 @@ def detect_format(path: Path) -> str:
     if ending == ".json":
         return "sharegpt"
     if ending == ".csv":
-        raise UsageError(f"{path} is a request trace, not a list of prompts; replay it instead (--trace)")
+        raise UsageError(f"{path} is a request trace, not a list of prompts; replay it with loadgen load --trace")
     if ending not in (".jsonl", ".ndjson"):
         raise UsageError(f"workload file {path} has an unknown ending; give .jsonl, .json (ShareGPT) or .parquet")
     first = _first_record(path)
     if isinstance(first, dict) and {"question_id", "turns"} <= first.keys():
         return "spec-bench"
     if looks_like_trace(first) and not (isinstance(first, dict) and "prompt" in first):
-        raise UsageError(f"{path} is a request trace, not a list of prompts; replay it instead (--trace)")
+        raise UsageError(f"{path} is a request trace, not a list of prompts; replay it with loadgen load --trace")
     return "jsonl"
 
 

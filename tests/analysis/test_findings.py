@@ -216,6 +216,23 @@ def test_an_unsettled_answer_says_what_is_known(run_of: Any, manifest: Any) -> N
     assert gains.answer == "ngram gains on code-edit at 1, 8 concurrent requests, but where it turns is not settled."
 
 
+def test_a_level_whose_cells_failed_is_named_in_the_answer(run_of: Any, manifest: Any) -> None:
+    cells = run_of({1: 1.7, 8: 1.3})
+    failed = [replace(cells[0].key, level=32, repeat=repeat) for repeat in range(3)]
+    assert "(32 was tried and has no valid cell)" in analyse(manifest(), cells, failed=failed).answer
+    assert "was tried" not in analyse(manifest(), cells).answer
+    assert "was tried" not in analyse(manifest(), run_of({1: 1.7, 8: 1.3, 32: 0.8}), failed=failed[:1]).answer
+
+
+def test_a_level_whose_cells_are_void_is_named_too(run_of: Any, manifest: Any) -> None:
+    cells = [
+        replace(cell, client=replace(cell.client, cpu_share=2.0)) if cell.key.level >= 16 else cell
+        for cell in run_of({1: 1.7, 8: 1.3, 16: 0.9, 32: 0.8})
+    ]
+    said = analyse(manifest(), cells).answer
+    assert "(16, 32 were tried and have no valid cell)" in said
+
+
 def test_advice_from_one_load_holds_for_that_load_only(run_of: Any, manifest: Any) -> None:
     found = analyse(manifest(), run_of({1: 1.5})).recommendation
     assert found is not None

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from loadgen.commands.conclude import failed_cells, find_findings
+from loadgen.commands.conclude import failed_cells, failed_keys, find_findings
 from loadgen.load.shape import ClientHealth
 from loadgen.load.summary import distribution
 from loadgen.metrics.model import GaugeSummary
@@ -11,6 +11,29 @@ from loadgen.store.folder import RunFolder, StoredEvent
 from loadgen.store.model import CellKey, CellResult, Condition, Manifest
 
 KEYS = [CellKey("ngram", Condition("chat", 60, 0.0), level, 0) for level in (1, 2, 4, 8)]
+
+MANIFEST = Manifest(
+    run_id="r",
+    created_at="2026-11-29T16:20:00.000Z",
+    loadgen_version="0",
+    argv=("sweep",),
+    engine="simulator",
+    engine_reason="",
+    simulated=True,
+    profiles=("baseline", "ngram"),
+    against="baseline",
+    methods={"baseline": "none", "ngram": "ngram"},
+    num_speculative_tokens={"ngram": 4},
+    conditions=(KEYS[0].condition,),
+    levels=(1,),
+    repeats=1,
+    sessions=1,
+    seed=1,
+    quick=False,
+    order="together",
+    sampling={},
+    hardware={},
+)
 
 
 def failure(key: CellKey, reason: str = "All 1 warm-up requests failed (transport_error: reset).") -> StoredEvent:
@@ -54,29 +77,14 @@ def test_a_cell_that_was_measured_after_its_failure_is_no_failure() -> None:
     assert check.cause.startswith("1 cell failed")
 
 
+def test_planned_cells_that_failed_and_stand_not_are_known_by_their_keys() -> None:
+    plan = replace(MANIFEST, profiles=("baseline", "ngram"), conditions=(KEYS[0].condition,), levels=(1, 2, 4, 8))
+    assert failed_keys(plan, [failure(key) for key in KEYS[:2]], [cell(KEYS[0])]) == (KEYS[1],)
+    assert failed_keys(plan, [], []) == ()
+
+
 def test_a_damaged_request_costs_the_pairs_by_prompt_and_not_the_answer(tmp_path: Path) -> None:
-    manifest = Manifest(
-        run_id="r",
-        created_at="2026-11-29T16:20:00.000Z",
-        loadgen_version="0",
-        argv=("sweep",),
-        engine="simulator",
-        engine_reason="",
-        simulated=True,
-        profiles=("baseline", "ngram"),
-        against="baseline",
-        methods={"baseline": "none", "ngram": "ngram"},
-        num_speculative_tokens={"ngram": 4},
-        conditions=(KEYS[0].condition,),
-        levels=(1,),
-        repeats=1,
-        sessions=1,
-        seed=1,
-        quick=False,
-        order="together",
-        sampling={},
-        hardware={},
-    )
+    manifest = MANIFEST
     folder = RunFolder(tmp_path)
     folder.write_manifest(manifest)
     for profile in manifest.profiles:

@@ -18,7 +18,7 @@ from loadgen.load.target import Target
 
 Here = Callable[..., tuple[int, str, str]]
 CAPTURES = Path(__file__).parent.parent / "data" / "captures"
-KEYS = {"ttft_s", "tpot_s", "e2e_s", "chunk_gap_s", "output_tokens_per_s", "outcomes", "client", "server"}
+KEYS = {"ttft_s", "tpot_s", "e2e_s", "chunk_gap_s", "output_tokens_per_s", "outcomes", "client", "server", "simulated"}
 
 
 def refuse(name: str) -> None:
@@ -104,6 +104,21 @@ async def test_load_gives_the_published_json_and_never_exceeds_its_requests(star
     assert server.most_active <= 5
     assert len({seen.body for seen in sent(server)}) == 24
     assert {seen.json()["model"] for seen in sent(server)} == {"srv"}
+
+
+async def test_a_simulator_behind_the_url_is_said(start_server: Any, openai: Any) -> None:
+    async def simulator(seen: Any, reply: Any) -> Any:
+        if seen.path == "/metrics":
+            return await reply.whole(200, b"vllm:num_requests_running 0\nloadgen_sim_steps_total 4\n", "text/plain")
+        return await openai(seen, reply)
+
+    server = await start_server(simulator)
+    words = ("load", "--url", server.url, "--concurrency", "2", "--requests", "4", "--max-tokens", "8")
+    code, out, error = await loadgen(*words)
+    assert code == 0, error
+    assert out.startswith("SIMULATED: a simulator answers there")
+    code, out, _ = await loadgen(*words, "--json")
+    assert json.loads(out)["simulated"] is True
 
 
 async def test_open_loop_prints_a_table(start_server: Any, openai: Any) -> None:
@@ -209,7 +224,7 @@ async def test_c60_ctrl_c_gives_what_was_measured(start_server: Any, chunks: Any
     ("arguments", "says"),
     [
         (("--url", "http://127.0.0.1:9"), "does not answer"),
-        (("--url", "127.0.0.1"), "http://HOST:PORT"),
+        (("--url", "ftp://127.0.0.1"), "http://HOST:PORT"),
         (("--url", "http://127.0.0.1:9", "--requests", "3"), "--requests 3 cannot keep --concurrency 32"),
         (("--url", "http://127.0.0.1:9", "--rate", "1", "--arrival", "monday"), "poisson or constant"),
         (("--url", "http://127.0.0.1:9", "--rate", "1", "--stages", "1x1"), "give one of them"),

@@ -39,6 +39,11 @@ def test_no_cells_still_give_the_columns() -> None:
     assert rows(cells_csv([])) == []
 
 
+@pytest.mark.parametrize("simulated", [True, False])
+def test_each_row_says_whether_a_simulator_gave_it(cells: tuple[CellResult, ...], simulated: bool) -> None:
+    assert {row["simulated"] for row in rows(cells_csv(cells, simulated=simulated))} == {str(simulated)}
+
+
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2", "@sum", "  =1", "\t=1", "|calc"])
 def test_c102_formulas_from_outside_are_quoted(text: str, cells: tuple[CellResult, ...]) -> None:
     assert quote_formula(text) == f"'{text}"

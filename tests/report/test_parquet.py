@@ -54,6 +54,7 @@ def test_without_pyarrow_a_sentence_names_the_extra(folder: RunFolder, monkeypat
 def test_the_file_reads_back(folder: RunFolder) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
     table = parquet.read_table(write_parquet(folder))
+    assert table.schema.metadata[b"loadgen.simulated"] == b"false"
     assert table.column_names == list(COLUMNS)
     first, second = table.to_pylist()
     assert (first["phase"], first["outcome"], first["output_tokens"]) == ("warmup", "ok", 3)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from loadgen.analysis.model import Findings
+from loadgen.analysis.model import BreakEvenStatus, Findings
 from loadgen.report.terminal import print_findings
 from loadgen.store.model import Manifest
 
@@ -49,6 +49,20 @@ def test_columns_are_dropped_and_never_cut(width: int, findings: Findings, manif
     assert "1.42×" in text
     assert ("lockstep (ngram" in text) or ("lockstep" in text)
     assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_what_would_settle_it_stands_in_the_terminal(findings: Findings, manifest: Manifest) -> None:
+    condition = findings.conditions[0]
+    profile = condition.profiles[0]
+    open_end = replace(
+        profile.break_even["output_tokens_per_s"],
+        status=BreakEvenStatus.INCONCLUSIVE,
+        crossings=(),
+        sentence="not settled (no level differs): measure 2 more repeats at 8 (about 40 s of measuring)",
+    )
+    profile = replace(profile, break_even={"output_tokens_per_s": open_end})
+    unsettled = replace(findings, conditions=(replace(condition, profiles=(profile,)),))
+    assert "measure 2 more repeats at 8" in " ".join(printed(unsettled, manifest).split())
 
 
 def test_wide_terminals_show_every_column(findings: Findings, manifest: Manifest) -> None:

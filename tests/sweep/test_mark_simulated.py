@@ -10,8 +10,7 @@ from loadgen.metrics.scrape import MetricsClient
 from loadgen.store.codec import convert
 from loadgen.store.folder import RunFolder
 from loadgen.store.model import Manifest
-from loadgen.sweep.events import Notice
-from loadgen.sweep.run import SweepRun
+from loadgen.sweep.simulated import mark_if_simulated
 
 MANIFEST: dict[str, Any] = {
     "run_id": "r",
@@ -56,11 +55,8 @@ async def metrics_page(body: str) -> tuple[asyncio.Server, str]:
 async def test_the_manifest_says_so(tmp_path: Path, body: str, simulated: bool) -> None:
     folder = RunFolder(tmp_path)
     folder.write_manifest(convert(MANIFEST, Manifest))
-    said: list[Any] = []
-    run = SweepRun.__new__(SweepRun)
-    run.folder, run.listener = folder, said.append
     server, url = await metrics_page(body)
     async with server, MetricsClient(url) as metrics:
-        await run._mark_if_simulated(metrics)
+        assert await mark_if_simulated(folder, metrics) is simulated
+        assert await mark_if_simulated(folder, metrics) is False
     assert folder.manifest().simulated is simulated
-    assert [type(event) for event in said] == ([Notice] if simulated else [])
