@@ -27,8 +27,7 @@ COMMAND = re.compile("`(loadgen [a-z]+)`")
 def embed_json(value: object) -> Markup:
     """JSON text that may stand in a script element: < > & and the line separators are escaped (C102)."""
     text = UNSAFE_IN_SCRIPT.sub(lambda found: f"\\u{ord(found.group()):04x}", dumps(value, indent=None))
-    # Escaped just above, so that nothing in it can end the element.
-    return Markup(text)  # noqa: S704
+    return Markup(text)  # noqa: S704  # escaped just above, so that nothing in it can end the element
 
 
 def render_html(
@@ -116,18 +115,17 @@ def _environment() -> Environment:
 
 def _commands(text: object) -> Markup:
     """The text with our own commands, `loadgen verify`, as code."""
-    # Escaped first; what the pattern lets through is letters and one blank.
-    return Markup(COMMAND.sub(r"<code>\1</code>", str(escape(clean(text)))))  # noqa: S704
+    escaped = str(escape(clean(text)))
+    return Markup(COMMAND.sub(r"<code>\1</code>", escaped))  # noqa: S704  # escaped; the pattern: letters and a blank
 
 
 def _svg(text: str) -> Markup:
     """Our own drawing, inlined."""
-    # Every text in it is escaped where it is drawn (svg.py).
-    return Markup(text)  # noqa: S704
+    return Markup(text)  # noqa: S704  # every text in it is escaped where it is drawn (svg.py)
 
 
 @lru_cache(maxsize=8)
 def _asset(folder: str, name: str) -> Markup:
     """One of our own files, to be inlined as it stands."""
-    # Shipped with the package, never from outside.
-    return Markup(files("loadgen.report").joinpath(folder, name).read_text(encoding="utf-8"))  # noqa: S704
+    text = files("loadgen.report").joinpath(folder, name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704  # shipped with the package, never from outside

@@ -25,8 +25,7 @@ class Child:
         """The exit code once it has ended; None for a process that was not started here."""
         if self._process is not None:
             return await self._process.wait()
-        # The end of a process that is no child of ours cannot be awaited.
-        while self._runs():  # noqa: ASYNC110
+        while self._runs():  # noqa: ASYNC110  # the end of a process that is no child of ours cannot be awaited
             await asyncio.sleep(_LOOK_S)
         return None
 

@@ -29,7 +29,7 @@ def command(
     """
     try:
         import fastapi  # noqa: F401  # asked for here, so that its lack is one sentence
-        import uvicorn  # noqa: F401
+        import uvicorn  # noqa: F401  # the same
     except ImportError:
         from loadgen.errors import UsageError
 

@@ -110,8 +110,8 @@ def test_the_list_is_filtered_and_paged(serve: Serve, make_run: MakeRun) -> None
     (code.path.parent / "broken" / "manifest.json").write_text("{", encoding="utf-8")
     client = serve()
 
-    def names(**query: object) -> list[str]:
-        return [row["run"] for row in client.get("/api/runs", params=query).json()["runs"]]  # type: ignore[arg-type]
+    def names(**query: str | int) -> list[str]:
+        return [row["run"] for row in client.get("/api/runs", params=query).json()["runs"]]
 
     assert names() == [code.run_id, chat.run_id]
     assert names(q="CHAT simulated") == [chat.run_id]

@@ -46,8 +46,7 @@ def test_a_killed_service_loses_nothing(runs: Path, until: Until) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
     with served(runs) as (_, client):
-        for name in (run, waiting):
-            until(lambda name=name: client.get(f"/api/runs/{name}").json()["state"] == "completed")  # type: ignore[misc]
+        until(lambda: all(client.get(f"/api/runs/{name}").json()["state"] == "completed" for name in (run, waiting)))
         row = client.get(f"/api/runs/{run}").json()
         assert row["cells"] == row["cells_planned"] == 4
         assert row["answer"].startswith("SIMULATED")
