@@ -1,7 +1,9 @@
 """What the fitted step cost and a cost probe say of break-evens, in sentences, each beside what was measured."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from loadgen.analysis.answer import candidate, label
 from loadgen.analysis.costmodel import (
@@ -10,17 +12,21 @@ from loadgen.analysis.costmodel import (
     fit_cost,
     predict_speedups,
     predicted_break_even,
-    step_points,
 )
-from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, LevelFinding, ProfileFinding
+from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, ProfileFinding
+from loadgen.analysis.step_points import LevelSteps
+from loadgen.analysis.stepcost import StepCost, StepPoint, Steps
+from loadgen.store.model import Condition
 
 STEADY_COVERAGE = 0.9
 """A method that drafts in nearly every step: only then does a probe's cost stand for it."""
 WORST_FIT = 0.05
 """A fit that misses the measured step times by more foretells nothing (the goal of issue 4 is 5 % on speed-ups)."""
+DRAWS = 200
+MeasuredSteps = Mapping[tuple[Condition, str], Sequence[LevelSteps]]
 
 
-def cost_notes(conditions: Sequence[ConditionFinding]) -> tuple[str, ...]:
+def cost_notes(conditions: Sequence[ConditionFinding], steps: MeasuredSteps) -> tuple[str, ...]:
     """One sentence per profile and condition whose step times can be fitted, and one per prediction from a probe."""
     every = [one.condition for one in conditions]
     notes = []
@@ -28,40 +34,88 @@ def cost_notes(conditions: Sequence[ConditionFinding]) -> tuple[str, ...]:
         where = label(found.condition, every)
         probe = next((one for one in found.profiles if one.profile.startswith("cost-probe")), None)
         for profile in filter(candidate, found.profiles):
-            model = fit_cost(step_points(profile.levels))
-            if model is not None and model.rms_error <= WORST_FIT:
-                notes.append(f"{profile.profile} on {where}: {_fitted(model, profile)}")
+            own = steps.get((found.condition, profile.profile), ())
+            model = fit_cost([point for level in own for point in (level.plain, level.own)])
+            if model is not None and model.rms_error <= WORST_FIT and (told := _fitted(model, own, profile)):
+                notes.append(f"{profile.profile} on {where}: {told}")
             if probe is not None and (text := _probed(probe, profile)):
                 notes.append(f"{profile.profile} on {where}: {text}")
     return tuple(notes)
 
 
-def _fitted(model: CostModel, profile: ProfileFinding) -> str:
-    levels = [one for one in profile.levels if one.explanation is not None and one.tokens_per_step is not None]
-    ratios = {one.concurrency: _foretold(model, one) for one in levels}
-    top = max(ratios)
-    turn = predicted_break_even(between_levels(ratios), top)
-    bend = model.knees[0][0] if model.knees else None
-    cost = f"a step takes {1e3 * model.fixed_s:.2f} ms whatever it computes"
-    if bend is not None:
-        cost += f" and grows from {bend:.0f} verified tokens on"
+def _fitted(model: CostModel, steps: Sequence[LevelSteps], profile: ProfileFinding) -> str:
+    speedups = {level.concurrency: level.explanation for level in profile.levels if level.explanation is not None}
+    levels = [one for one in steps if one.level in speedups]
+    if not levels:
+        return ""
+    points = [point for level in levels for point in (level.plain, level.own)]
+    arrays = Steps(points)
+    measured = np.log([point.step_time_s for point in points])
+    known = np.array([speedups[level.level].log_speedup for level in levels])
+
+    def turn(cost: StepCost) -> int:
+        """Of the levels' speed-ups with the fitted step times in place of the measured ones."""
+        beyond = np.log(arrays.mean_s(cost)) - measured
+        logs = known + beyond[0::2] - beyond[1::2]
+        return _turn([level.level for level in levels], logs)
+
+    top = levels[-1].level
+    drawn = sorted(turn(cost) for cost in model.draws(DRAWS))
+    low, high = drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1]
+    sure = "" if low == high else f" (95 %: {low} to {'beyond ' if high >= top else ''}{high})"
     return (
-        f"fitted step cost ({model.points} step times, {model.rms_error:.1%} off): {cost}; by it speculation pays "
-        f"{_up_to(turn, top)}, {_measured(profile)}"
+        f"fitted step cost ({model.points} step times, {model.rms_error:.1%} off): {_regimes(model.cost, levels)}; by "
+        f"it speculation pays {_up_to(turn(model.cost), top)}{sure}, {_measured(profile)}"
     )
 
 
-def _foretold(model: CostModel, level: LevelFinding) -> float:
-    """The level's speed-up with the fitted step times in place of the measured ones."""
-    why = level.explanation
-    if why is None or level.batch is None or level.baseline_batch is None:
-        return math.nan
-    drafted = 0.0
-    if level.draft_tokens and level.drafts and level.draft_coverage is not None:
-        drafted = level.draft_tokens / level.drafts * level.draft_coverage
-    own = model.step_time_s(level.batch, drafted, speculates=True) / why.step_time_s
-    base = model.step_time_s(level.baseline_batch, 0.0, speculates=False) / why.baseline_step_time_s
-    return math.exp(why.log_speedup) * base / own
+def _turn(levels: Sequence[int], logs: NDArray[np.float64]) -> int:
+    """As `predicted_break_even(between_levels(…))`, for many curves at once."""
+    whole = np.arange(1, levels[-1] + 1)
+    losses = np.flatnonzero(np.interp(np.log2(whole), np.log2(levels), logs) < 0.0)
+    return int(losses[0]) if len(losses) else levels[-1]
+
+
+def _regimes(cost: StepCost, levels: Sequence[LevelSteps]) -> str:
+    """Where either server's decoding leaves the memory-bound regime, and where steps with prompts leave the graphs."""
+    plain = _leaves_memory([(one.level, one.plain) for one in levels], cost)
+    own = _leaves_memory([(one.level, one.own) for one in levels], cost)
+    text = (
+        f"decoding is memory-bound {own} ({plain} without speculation)"
+        if own != plain
+        else (f"decoding is memory-bound {own}")
+    )
+    text += f", computing outweighs reading the weights from {cost.knee:.0f} tokens a step on"
+    beyond = [next((one.level for one in levels if _leaves_graphs(side(one))), None) for side in (_own, _plain)]
+    if beyond[0] is not None and beyond[0] != beyond[1]:
+        limit = levels[0].own.limit
+        text += (
+            f"; with a prompt in it, a step is larger than the largest CUDA graph ({limit} tokens) from {beyond[0]} in "
+            f"flight on, without speculation {'nowhere' if beyond[1] is None else f'from {beyond[1]} on'}: raise "
+            "max_cudagraph_capture_size and measure again"
+        )
+    return text
+
+
+def _own(level: LevelSteps) -> StepPoint:
+    return level.own
+
+
+def _plain(level: LevelSteps) -> StepPoint:
+    return level.plain
+
+
+def _leaves_memory(points: Sequence[tuple[int, StepPoint]], cost: StepCost) -> str:
+    bound = [level for level, point in points if cost.regime(point.verified, point.limit) == "memory-bound"]
+    if not bound:
+        return "nowhere"
+    return "at every level" if len(bound) == len(points) else f"up to {max(bound)}"
+
+
+def _leaves_graphs(point: StepPoint) -> bool:
+    """Whether the usual step with a prompt is larger than every captured graph, while one that decodes is not."""
+    carrying = max((group for group in point.groups if group.prompts), key=lambda one: one.share, default=None)
+    return carrying is not None and point.verified + carrying.prompt_tokens > point.limit >= point.verified
 
 
 def _probed(probe: ProfileFinding, profile: ProfileFinding) -> str:
@@ -74,7 +128,13 @@ def _probed(probe: ProfileFinding, profile: ProfileFinding) -> str:
     if len(ratios) < 2:
         return ""
     turn = predicted_break_even(between_levels(ratios), max(ratios))
-    return f"from {probe.profile}'s L* it should pay {_up_to(turn, max(ratios))}, {_measured(profile)}"
+    checked = [
+        abs(ratios[one.concurrency] / one.speedup.value - 1)
+        for one in levels
+        if one.speedup is not None and one.concurrency in ratios
+    ]
+    off = f" (its speed-ups are off by at most {max(checked):.0%} at {len(checked)} levels)" if checked else ""
+    return f"from {probe.profile}'s L* it should pay {_up_to(turn, max(ratios))}, {_measured(profile)}{off}"
 
 
 def _up_to(turn: int, top: int) -> str:

@@ -5,104 +5,128 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from loadgen.analysis.model import LevelFinding
+from loadgen.analysis.stepcost import StepCost, StepPoint, Steps
 
 MIN_POINTS = 6
-"""Four coefficients and a bend: fewer step times fit anything."""
-
-
-@dataclass(frozen=True)
-class StepPoint:
-    """One measured step time. `drafted` is draft tokens per request and step (0 for the baseline)."""
-
-    batch: float
-    drafted: float
-    step_time_s: float
-    speculates: bool
-
-    @property
-    def verified(self) -> float:
-        """Tokens that the target model computes per step: batch × (1 + drafted)."""
-        return self.batch * (1 + self.drafted)
+NOISE = 0.03
+"""Relative error of a step time, against which what is believed beforehand is weighed."""
+_BELIEFS = {
+    "launch": (0.3, 1.5),
+    "weights": (0.6, 1.0),
+    "knee": (100.0, 1.5),
+    "exponent": (1.0, 0.1),
+    "per_request": (0.003, 2.0),
+    "drafting": (0.1, 1.5),
+    "drafting_per_request": (0.002, 2.0),
+    "without_graph": (2.0, 1.0),
+}
+"""Middle and standard deviation of the ln: times as shares of the shortest step, the knee in tokens. Wide but for the
+exponent: they hold what step times do not tell, such as launch apart from weights."""
+_KNEES = (10.0, 100.0, 600.0)
+"""Where the search may start; it does where the step times are nearest."""
+_WITHOUT_GRAPH = (2.0, 6.0)
+"""From each of these it is made: a floor that lies below the work has no slope that would lead to it."""
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """t = fixed + Σ per_token · max(0, verified − knee) + per_request · batch, and where it speculates besides
-    drafting + drafting_per_request · batch.
+    """A fitted step cost, with how far it is off and how sure it is."""
 
-    Seconds, tokens and requests. Below the first knee a step reads the weights whatever it computes (memory-bound);
-    above it every verified token costs. Source: the roofline form of vllm-facts part 6, its maximum written as a convex
-    piecewise-linear curve, and t_0 and the weights' time in one constant, for step times cannot tell them apart. The
-    curve is what counts: other coefficients may give the same one.
-    """
-
-    fixed_s: float
-    knees: tuple[tuple[float, float], ...]
-    """(verified tokens, seconds per verified token more from there on), ascending."""
-    per_request_s: float
-    drafting_s: float
-    drafting_per_request_s: float
+    cost: StepCost
     points: int
     rms_error: float
     """Root mean square of the relative errors of the fitted step times."""
+    found: tuple[float, ...]
+    """ln of the parameters over what was believed."""
+    covariance: tuple[tuple[float, ...], ...]
+    """Of `found` (Gauss–Newton), widened where step times scatter by more than `NOISE`."""
+    shortest_s: float
 
-    def step_time_s(self, batch: float, drafted: float, *, speculates: bool) -> float:
-        """Seconds of one step."""
-        verified = batch * (1 + drafted)
-        bends = math.fsum(slope * max(0.0, verified - knee) for knee, slope in self.knees)
-        time_s = self.fixed_s + bends + self.per_request_s * batch
-        return time_s + (self.drafting_s + self.drafting_per_request_s * batch if speculates else 0.0)
+    def step_time_s(self, point: StepPoint) -> float:
+        """Seconds of the mean step of such a batch: its kinds of steps, by their shares."""
+        return float(Steps([point]).mean_s(self.cost)[0])
 
-    def break_even_length(self, batch: float, drafted: float) -> float:
-        """L*: tokens per step at which speculation with so many drafted tokens breaks even at this batch."""
-        own = self.step_time_s(batch, drafted, speculates=True)
-        return own / self.step_time_s(batch, 0.0, speculates=False)
+    def break_even_length(self, plain: StepPoint, own: StepPoint) -> float:
+        """L*: tokens per step at which speculation breaks even at equal batch."""
+        return self.step_time_s(own) / self.step_time_s(plain)
 
-    def speedup(self, batch: float, drafted: float, tokens_per_step: float) -> float:
-        """Expected ratio of output tokens/s at equal batch."""
-        return tokens_per_step / self.break_even_length(batch, drafted)
-
-
-def step_points(levels: Sequence[LevelFinding]) -> tuple[StepPoint, ...]:
-    """Two points per explained level: the profile's step and the baseline's."""
-    found = []
-    for level in levels:
-        why = level.explanation
-        if why is None or not level.valid or level.batch is None or level.baseline_batch is None:
-            continue
-        drafted = 0.0
-        if level.draft_tokens and level.drafts and level.draft_coverage is not None:
-            drafted = level.draft_tokens / level.drafts * level.draft_coverage
-        found.append(StepPoint(level.batch, drafted, why.step_time_s, speculates=True))
-        found.append(StepPoint(level.baseline_batch, 0.0, why.baseline_step_time_s, speculates=False))
-    return tuple(found)
+    def draws(self, count: int, seed: int = 0) -> list[StepCost]:
+        """Step costs that fit about as well: what the step times leave open."""
+        rng = np.random.default_rng(seed)
+        # Cholesky's factor is the same on every machine; the default's may differ in its signs.
+        values = rng.multivariate_normal(np.array(self.found), np.array(self.covariance), count, method="cholesky")
+        return [_cost(row, self.shortest_s) for row in values]
 
 
 def fit_cost(points: Sequence[StepPoint]) -> CostModel | None:
-    """The model with the least relative squares and no negative cost; None below six points or three batch sizes.
+    """The step cost with the least squares of ln step times and of what is believed beforehand (`_BELIEFS`).
 
-    The curve may bend at every measured number of verified tokens but the largest. Non-negative least squares keeps it
-    rising and convex and sets most bends to 0 (Lawson & Hanson, Solving Least Squares Problems, 1974, chapter 23).
+    None below six points or three batch sizes. Coefficients are positive by their logarithms. Others may give the same
+    curve, which is what counts; `draws` gives some.
     """
     usable = [point for point in points if point.step_time_s > 0 and point.batch > 0]
     if len(usable) < MIN_POINTS or len({point.batch for point in usable}) < 3:
         return None
-    knees = sorted({point.verified for point in usable})[:-1]
-    times = np.array([point.step_time_s for point in usable])
-    rows = np.array([_features(point, knees) for point in usable])
-    coefficients, residual = nnls(rows / times[:, None], np.ones(len(usable)))
-    fixed, request, drafting, drafting_request, *slopes = (float(value) for value in coefficients)
-    bends = tuple((knee, slope) for knee, slope in zip(knees, slopes, strict=True) if slope > 0)
-    error = float(residual) / math.sqrt(len(usable))
-    return CostModel(fixed, bends, request, drafting, drafting_request, len(usable), error)
+    shortest = min(point.step_time_s for point in usable)
+    measured = np.log([point.step_time_s for point in usable])
+    spread = np.array([sd for _, sd in _BELIEFS.values()])
+    steps = Steps(usable)
+
+    def residuals(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        foretold = np.log(steps.mean_s(_cost(values, shortest)))
+        return np.concatenate([(foretold - measured) / NOISE, values / spread])
+
+    starts = [
+        min((_start(knee, floor) for knee in _KNEES), key=lambda one: _squares(residuals(one)))
+        for floor in (_WITHOUT_GRAPH if steps.leave_graphs else _WITHOUT_GRAPH[:1])
+    ]
+    best = min((least_squares(residuals, start) for start in starts), key=lambda one: float(one.cost))
+    jacobian = np.asarray(best.jac, dtype=np.float64)
+    misses = np.asarray(best.fun, dtype=np.float64)[: len(usable)]
+    scatter = max(1.0, float(misses @ misses) / max(1.0, len(usable) - len(_BELIEFS) / 2))
+    covariance = np.linalg.inv(jacobian.T @ jacobian) * scatter
+    cost = _cost(best.x, shortest)
+    errors = steps.mean_s(cost) / np.exp(measured) - 1.0
+    return CostModel(
+        cost,
+        len(usable),
+        math.sqrt(float(errors @ errors) / len(usable)),
+        tuple(map(float, best.x)),
+        tuple(tuple(map(float, row)) for row in covariance),
+        shortest,
+    )
 
 
-def _features(point: StepPoint, knees: Sequence[float]) -> list[float]:
-    spec = float(point.speculates)
-    return [1.0, point.batch, spec, spec * point.batch, *(max(0.0, point.verified - knee) for knee in knees)]
+def _start(knee: float, without_graph: float) -> NDArray[np.float64]:
+    at = {"knee": knee, "without_graph": without_graph}
+    return np.array([math.log(at.get(name, middle) / middle) for name, (middle, _) in _BELIEFS.items()])
+
+
+def _squares(values: NDArray[np.float64]) -> float:
+    return float(values @ values)
+
+
+def _cost(values: NDArray[np.float64], shortest_s: float) -> StepCost:
+    """The step cost of parameters given as ln over what is believed."""
+    named = {
+        name: middle * math.exp(float(value))
+        for (name, (middle, _)), value in zip(_BELIEFS.items(), values, strict=True)
+    }
+    weights = named["weights"] * shortest_s
+    return StepCost(
+        launch_s=named["launch"] * shortest_s,
+        weights_s=weights,
+        per_token_s=weights / named["knee"] ** named["exponent"],
+        exponent=named["exponent"],
+        per_request_s=named["per_request"] * shortest_s,
+        drafting_s=named["drafting"] * shortest_s,
+        drafting_per_request_s=named["drafting_per_request"] * shortest_s,
+        without_graph_s=named["without_graph"] * shortest_s,
+    )
 
 
 def predict_speedups(probe: Sequence[LevelFinding], tokens_per_step: Mapping[int, float]) -> dict[int, float]:

@@ -18,6 +18,8 @@ from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure, log_rat
 from loadgen.analysis.recommendation import Situation, recommend, schedules
 from loadgen.analysis.schedule_answer import ladder_answer
 from loadgen.analysis.shifts import common_shifts
+from loadgen.analysis.step_points import LevelSteps, graph_limits, level_steps
+from loadgen.analysis.stepcost import GRAPH_LIMIT
 from loadgen.analysis.trend import LEARNERS, trend_note, trend_over_repeats
 from loadgen.store.model import CellKey, CellResult, Condition, Manifest, ServerFacts
 
@@ -73,7 +75,7 @@ def analyse(
         notes=(
             *_notes(pairings),
             *_acceptance_notes(conditions),
-            *cost_notes(conditions),
+            *cost_notes(conditions, _steps(pairings, judged, manifest, servers)),
             *_trend_notes(pairings, judged, manifest),
         ),
         ladders=ladders,
@@ -166,6 +168,23 @@ def _notes(pairings: Sequence[Pairing]) -> tuple[str, ...]:
                 f"{where}: intervals are within one server start, for fewer than {MIN_N} sessions were measured"
             )
     return tuple(notes)
+
+
+def _steps(
+    pairings: Sequence[Pairing],
+    judged: Mapping[int, Sequence[JudgedPair]],
+    manifest: Manifest,
+    servers: Sequence[ServerFacts],
+) -> dict[tuple[Condition, str], tuple[LevelSteps, ...]]:
+    """Both servers' mean steps by level, for each condition and profile."""
+    limits = graph_limits(servers)
+    plain = limits.get(manifest.against, GRAPH_LIMIT)
+    return {
+        (pairing.condition, pairing.profile): level_steps(
+            judged[id(pairing)], plain, limits.get(pairing.profile, GRAPH_LIMIT)
+        )
+        for pairing in pairings
+    }
 
 
 def _trend_notes(
