@@ -10,7 +10,8 @@ from loadgen.analysis.check_run import run_checks
 from loadgen.analysis.checks import JudgedPair, contexts_of, judge
 from loadgen.analysis.cost_notes import cost_notes
 from loadgen.analysis.explain import explain
-from loadgen.analysis.ladder import ladder_of
+from loadgen.analysis.goal import Goal, SloTable, goal_of
+from loadgen.analysis.ladder import LadderArm, ladder_of
 from loadgen.analysis.levels import level_finding, level_stat
 from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding
 from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
@@ -33,11 +34,11 @@ def analyse(
     servers: Sequence[ServerFacts] = (),
     *,
     interrupted: bool = False,
+    slo: SloTable | None = None,
     failed: Collection[CellKey] = (),
 ) -> Findings:
-    """What the run says. The order of `cells` changes nothing; cells without a partner are named in the notes.
-
-    `failed`: cells that were tried and not measured.
+    """What the run says. The order of `cells` changes nothing; cells without a partner are named in the notes. `slo`:
+    the verdicts on the limits of the run's goal, if it has any. `failed`: cells that were tried and not measured.
     """
     contexts = contexts_of(manifest, cells)
     pairings = pair_cells(cells, manifest.against)
@@ -53,7 +54,7 @@ def analyse(
         )
         for condition in _conditions(manifest, pairings)
     )
-    situation = situation_of(manifest, servers)
+    situation = situation_of(manifest, servers, slo)
     ladders = schedules(conditions, situation)
     indicative = any(b.indicative for c in conditions for p in c.profiles for b in p.break_even.values())
     return Findings(
@@ -123,8 +124,9 @@ def _rank(profile: str, profiles: Sequence[str]) -> tuple[int, str]:
     return (profiles.index(profile) if profile in profiles else len(profiles), profile)
 
 
-def situation_of(manifest: Manifest, servers: Sequence[ServerFacts], objective: str = "throughput") -> Situation:
-    """What the advice depends on beside the figures."""
+def situation_of(manifest: Manifest, servers: Sequence[ServerFacts], slo: SloTable | None = None) -> Situation:
+    """What the advice depends on beside the figures. Limits whose verdicts are not given are unresolved everywhere."""
+    goal = goal_of(manifest)
     return Situation(
         simulated=manifest.simulated,
         methods=manifest.methods,
@@ -135,9 +137,20 @@ def situation_of(manifest: Manifest, servers: Sequence[ServerFacts], objective: 
         max_graph_size={
             server.profile: size for server in servers if (size := _whole([server], "max_graph_size")) is not None
         },
-        ladder=ladder_of(manifest),
-        objective=objective,
+        ladder=ladder_of(manifest) or ({} if goal == Goal() else _single_rungs(manifest)),
+        objective=goal.objective,
+        slo=(slo or SloTable(goal.slos)) if goal.slos else None,
+        against=manifest.against,
     )
+
+
+def _single_rungs(manifest: Manifest) -> dict[str, LadderArm]:
+    """Each profile as a ladder of its one K: break-evens know no other goal than throughput without limits."""
+    return {
+        name: LadderArm(name, k)
+        for name, k in manifest.num_speculative_tokens.items()
+        if name in manifest.profiles and k > 0 and not name.startswith("cost-probe")
+    }
 
 
 def _whole(servers: Sequence[ServerFacts], key: str) -> int | None:

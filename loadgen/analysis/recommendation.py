@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from loadgen.analysis.answer import best_gain, candidate, label, server_fault
 from loadgen.analysis.batchmap import batch_at, batches_of
 from loadgen.analysis.capability import OLD_SWITCH, SCHEDULE, TWO_POOLS, Ability, ability
+from loadgen.analysis.goal import SloTable, within_words
 from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
 from loadgen.analysis.recommendation_advice import DEFAULT_END, Advice, edges_of, schedule_edges
 from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_advice import OFF, STATIC, feasible, recommend_schedule
 from loadgen.analysis.schedule_ladder import LadderFinding, ladder_findings
+from loadgen.analysis.schedule_slo import unmet_words
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.model import Condition
 
@@ -32,6 +34,9 @@ class Situation:
     ladder: Mapping[str, LadderArm] = field(default_factory=dict)
     """By profile: its rung, where several K of one method were measured."""
     objective: str = "throughput"
+    slo: SloTable | None = None
+    """The limits within which the objective counts, with each setting's verdict."""
+    against: str = "baseline"
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,14 @@ def schedules(conditions: Sequence[ConditionFinding], situation: Situation) -> t
         for one in conditions
     ]
     end = situation.max_num_seqs or DEFAULT_END
-    return ladder_findings(sound, situation.ladder, max_num_seqs=end, objective=situation.objective)
+    return ladder_findings(
+        sound,
+        situation.ladder,
+        max_num_seqs=end,
+        objective=situation.objective,
+        slo=situation.slo,
+        against=situation.against,
+    )
 
 
 def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) -> Advice | None:
@@ -98,6 +110,8 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
     among = [one.condition for one in conditions]
     schedule, first, last = best.schedule, best.schedule.levels[0], best.schedule.levels[-1]
     holds = f"{best.of} on {label(best.condition, among)}, {_loads(first.concurrency, last.concurrency)}"
+    if situation.slo is not None:
+        holds += f", by {situation.objective} {within_words(situation.slo.slos)}"
     holds += ", simulated" if situation.simulated else ""
     limits = [size for name, size in situation.max_graph_size.items() if name in best.arms]
     recommendation = recommend_schedule(
@@ -108,6 +122,8 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
         holds_for=holds,
         max_graph_size=min(limits, default=None),
     )
+    if told := unmet_words(best):
+        recommendation = replace(recommendation, why=f"{told} {recommendation.why}")
     able = ability(best.method, situation.version, situation.data_parallel)
     choice = feasible(schedule, able)
     tried = schedule.ranges if len(schedule.ranges) > 1 else schedule.pools
@@ -130,6 +146,8 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
         # A schedule that is not claimed is measured too, and at its edges.
         edges=edges_of(claimed) or edges_of(schedule.in_flight),
         can_schedule=able.setting == SCHEDULE and len(tried) > 1,
+        unmet=schedule.unmet,
+        tested=tuple(level.concurrency for level in schedule.levels),
     )
 
 

@@ -30,6 +30,9 @@ class Advice:
     """The last requests in flight of each range of `in_flight` or of the schedule that is put to the test."""
     can_schedule: bool = False
     """This method and version can obey a schedule, so that it is measured too."""
+    unmet: tuple[int, ...] = ()
+    """Loads at which no setting surely keeps the limits."""
+    tested: tuple[int, ...] = ()
 
 
 def edges_of(in_flight: BatchSchedule) -> tuple[int, ...]:

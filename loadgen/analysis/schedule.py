@@ -1,7 +1,7 @@
 """`num_speculative_tokens_per_batch_size` from a ladder of K, beside the best static K and no speculation at all."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -14,7 +14,6 @@ from loadgen.profiles.model import BatchSchedule
 TIE_WITHOUT_SPREAD = math.log(1.05)
 """Below n = 3 the noise is not known; the indicative margin of the break-even."""
 STANDARD_ERRORS = 2.0
-OBJECTIVES = ("throughput", "tpot")
 
 
 class Choice(StrEnum):
@@ -39,6 +38,9 @@ class ScheduledLevel:
     """Ratio of expected tokens/s to the best static K's."""
     speedup_ci95: tuple[float, float] | None = None
     over_static_ci95: tuple[float, float] | None = None
+    static_out: bool = False
+    """The static K does not surely keep the limits here, so that it is no alternative; likewise no speculation."""
+    none_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,29 @@ class Schedule:
     static_levels: tuple[tuple[int, float], ...] = ()
     static_costs: tuple[int, ...] = ()
     """Levels at which the static K is slower than no speculation beyond noise; K = 0 elsewhere is a tie."""
+    unmet: tuple[int, ...] = ()
+    """Levels at which no setting surely keeps the limits: there the pick is by the objective alone."""
     """(concurrency, speed-up) of the static K."""
 
 
-def rungs(levels: Sequence[LevelFinding], objective: str = "throughput") -> tuple[Rung, ...]:
+def rungs(levels: Sequence[LevelFinding], objective: str = "throughput", out: Collection[int] = ()) -> tuple[Rung, ...]:
     """The valid levels of one profile as rungs; the standard error is taken back from the t interval. `objective` is
-    `throughput` (output tokens/s) or `tpot`.
+    `throughput` (output tokens/s) or `tpot`; `out`: levels at which it does not surely keep the limits.
     """
     found = []
     for level in levels:
         value = level.tpot_speedup if objective == "tpot" else level.speedup
         if level.valid and value is not None:
-            found.append(Rung(level.concurrency, math.log(value.value), standard_error(value), level.batch, value.n))
+            found.append(
+                Rung(
+                    level.concurrency,
+                    math.log(value.value),
+                    standard_error(value),
+                    level.batch,
+                    value.n,
+                    out=level.concurrency in out,
+                )
+            )
     return _moderated(found)
 
 
@@ -110,28 +123,31 @@ def make_schedule(
     *,
     max_num_seqs: int,
     static: Mapping[int, Sequence[Rung]] | None = None,
+    plain_out: Collection[int] = (),
 ) -> Schedule | None:
     """The schedule, from measured levels by K; None if no level was measured for every K.
 
     At each level the best K wins; within noise the smaller one. `ladder` may hold K = 0 (a constant schedule
     [[1, max, 0]], which prices vLLM's K = 0); without it K = 0 is the baseline. `static` are the static servers where
-    `ladder` holds constant schedules: the best static K is then one of those.
+    `ladder` holds constant schedules: the best static K is then one of those. A setting that is out at a level
+    (`Rung.out`, `plain_out` for no speculation) is no choice there, unless all are: those levels stand in `unmet`.
     """
     shared = _shared_levels([*ladder.values(), *(static or {}).values()])
     if not shared:
         return None
-    curves = {k: _curve(found, shared) for k, found in sorted(ladder.items())}
+    unmet = _unmet(shared, [*ladder.values(), *(static or {}).values()], plain_out)
+    curves = {k: _curve(found, shared, unmet) for k, found in sorted(ladder.items())}
     zero_measured = 0 in curves
-    plain = {level: Rung(level, 0.0, 0.0, None) for level in shared}
+    plain = {level: Rung(level, 0.0, 0.0, None, out=level in plain_out and level not in unmet) for level in shared}
     curves.setdefault(0, plain)
     picks = {level: _pick({k: curve[level] for k, curve in curves.items()}) for level in shared}
-    statics = {k: _curve(found, shared) for k, found in (static or ladder).items() if k > 0}
-    static_k = _best_static(statics)
+    statics = {k: _curve(found, shared, unmet) for k, found in (static or ladder).items() if k > 0}
+    static_k = _best_static(statics, plain)
     best = statics[static_k] if static_k else plain
     made = ranges(picks, curves, max_num_seqs)
     pools = _pools(best, plain, static_k, max_num_seqs)
-    choice = _choice(picks, curves, best)
-    levels = tuple(_level(curves[picks[level]][level], picks[level], best[level]) for level in shared)
+    choice = _choice(picks, curves, best, plain)
+    levels = tuple(_level(curves[picks[level]][level], picks[level], best[level], plain[level]) for level in shared)
     return Schedule(
         ranges=made.batches,
         choice=choice,
@@ -143,7 +159,8 @@ def make_schedule(
         pools=pools.batches,
         pools_in_flight=pools.in_flight,
         static_levels=tuple((level, math.exp(rung.log_speedup)) for level, rung in sorted(best.items())),
-        static_costs=tuple(level for level, rung in sorted(best.items()) if _costs(rung)),
+        static_costs=tuple(level for level, rung in sorted(best.items()) if _costs(rung, plain[level])),
+        unmet=unmet,
     )
 
 
@@ -152,8 +169,18 @@ def _shared_levels(ladders: Sequence[Sequence[Rung]]) -> list[int]:
     return sorted(set.intersection(*sets)) if sets else []
 
 
-def _curve(found: Sequence[Rung], levels: Sequence[int]) -> dict[int, Rung]:
-    return {rung.concurrency: rung for rung in found if rung.concurrency in levels}
+def _unmet(levels: Sequence[int], ladders: Sequence[Sequence[Rung]], plain_out: Collection[int]) -> tuple[int, ...]:
+    """The levels at which every setting is out."""
+    inside = {rung.concurrency for found in ladders for rung in found if not rung.out}
+    return tuple(level for level in levels if level not in inside and level in plain_out)
+
+
+def _curve(found: Sequence[Rung], levels: Sequence[int], unmet: Collection[int] = ()) -> dict[int, Rung]:
+    return {
+        rung.concurrency: replace(rung, out=rung.out and rung.concurrency not in unmet)
+        for rung in found
+        if rung.concurrency in levels
+    }
 
 
 def noise(one: Rung, other: Rung) -> float:
@@ -170,32 +197,33 @@ def _error(rung: Rung) -> float | None:
 
 def _pick(by_k: Mapping[int, Rung]) -> int:
     """The smallest K that ties with the best one."""
-    best = max(by_k.values(), key=lambda rung: rung.log_speedup)
-    return min(k for k, rung in by_k.items() if best.log_speedup - rung.log_speedup <= _tie(rung, best))
+    best = max(by_k.values(), key=lambda rung: rung.value)
+    return min(k for k, rung in by_k.items() if best.value - rung.value <= _tie(rung, best))
 
 
 def _tie(rung: Rung, best: Rung) -> float:
     return 0.0 if rung is best else noise(rung, best)
 
 
-def _best_static(statics: Mapping[int, Mapping[int, Rung]]) -> int:
+def _best_static(statics: Mapping[int, Mapping[int, Rung]], plain: Mapping[int, Rung]) -> int:
     """The K with the largest sum of ln speed-ups where it gains (a second pool can serve the rest); one that costs
     nowhere is preferred if it gives that up by no more than a tie on average. 0 if none gains.
     """
     gains = {
-        k: math.fsum(max(0.0, rung.log_speedup) for rung in curve.values()) for k, curve in sorted(statics.items())
+        k: math.fsum(max(0.0, rung.value - plain[level].value) for level, rung in curve.items())
+        for k, curve in sorted(statics.items())
     }
     best = max(gains, key=lambda k: gains[k], default=0)
     if not best or gains[best] <= 0:
         return 0
-    safe = [k for k, curve in statics.items() if not any(_costs(rung) for rung in curve.values())]
+    safe = [k for k, curve in statics.items() if not any(_costs(rung, plain[level]) for level, rung in curve.items())]
     simplest = max(sorted(safe), key=lambda k: gains[k], default=best)
     return simplest if gains[best] - gains[simplest] <= TIE * len(statics[best]) else best
 
 
-def _costs(rung: Rung) -> bool:
-    """Slower than no speculation, beyond noise."""
-    return rung.log_speedup < -noise(rung, Rung(rung.concurrency, 0.0, 0.0, None))
+def _costs(rung: Rung, plain: Rung) -> bool:
+    """Slower than no speculation beyond noise, or out where that is not."""
+    return rung.value - plain.value < -noise(rung, plain)
 
 
 def _pools(best: Mapping[int, Rung], plain: Mapping[int, Rung], static_k: int, max_num_seqs: int) -> Ranges:
@@ -207,19 +235,23 @@ def _pools(best: Mapping[int, Rung], plain: Mapping[int, Rung], static_k: int, m
     return ranges(picks, curves, max_num_seqs, clearance=False)
 
 
-def _choice(picks: Mapping[int, int], curves: Mapping[int, Mapping[int, Rung]], best: Mapping[int, Rung]) -> Choice:
+def _choice(
+    picks: Mapping[int, int],
+    curves: Mapping[int, Mapping[int, Rung]],
+    best: Mapping[int, Rung],
+    plain_at: Mapping[int, Rung],
+) -> Choice:
     """A schedule only where it beats the static K somewhere, no speculation somewhere, and loses to neither anywhere;
     all beyond noise. Else two pools where the static K both gains and loses, the static K where it only gains.
     """
     over_static, over_none, loses, gains, costs = False, False, False, False, False
     for level, k in picks.items():
-        own, static = curves[k][level], best[level]
-        plain = Rung(level, 0.0, 0.0, None)
-        over_static |= own.log_speedup - static.log_speedup > noise(own, static)
-        over_none |= own.log_speedup > noise(own, plain)
-        loses |= any(own.log_speedup - other.log_speedup < -noise(own, other) for other in (static, plain))
-        gains |= static.log_speedup > noise(static, plain)
-        costs |= _costs(static)
+        own, static, plain = curves[k][level], best[level], plain_at[level]
+        over_static |= own.value - static.value > noise(own, static)
+        over_none |= own.value - plain.value > noise(own, plain)
+        loses |= any(own.value - other.value < -noise(own, other) for other in (static, plain))
+        gains |= static.value - plain.value > noise(static, plain)
+        costs |= _costs(static, plain)
     if len(set(picks.values())) > 1 and over_static and over_none and not loses:
         return Choice.SCHEDULE
     if not gains:
@@ -227,7 +259,7 @@ def _choice(picks: Mapping[int, int], curves: Mapping[int, Mapping[int, Rung]], 
     return Choice.TWO_POOLS if costs else Choice.STATIC
 
 
-def _level(own: Rung, k: int, static: Rung) -> ScheduledLevel:
+def _level(own: Rung, k: int, static: Rung, plain: Rung) -> ScheduledLevel:
     gain = own.log_speedup - static.log_speedup
     both = None
     if own.standard_error is not None and static.standard_error is not None:
@@ -240,6 +272,8 @@ def _level(own: Rung, k: int, static: Rung) -> ScheduledLevel:
         math.exp(gain),
         _interval(own.log_speedup, own.standard_error, degrees),
         _interval(gain, both, degrees),
+        static.out,
+        plain.out,
     )
 
 
@@ -259,9 +293,9 @@ def _sentence(
         return f"Static K = {static_k} is as good as any schedule of the measured K at these loads: keep it static."
     if choice is Choice.TWO_POOLS:
         parts = [f"{'K = ' + str(k) if k else 'no speculation'} {span(first, last, pools)}" for first, last, k in pools]
-        worst = min(levels, key=lambda level: min(level.over_static, level.speedup))
-        ratio = min(worst.over_static, worst.speedup)
-        rival = f"static K = {static_k}" if worst.over_static < worst.speedup else "no speculation"
+        over = [(level.over_static, f"static K = {static_k}", level) for level in levels if not level.static_out]
+        over += [(level.speedup, "no speculation", level) for level in levels if not level.none_out]
+        ratio, rival, worst = min(over, key=lambda one: one[0])
         lost = (
             f" One server with a schedule loses to that: {ratio:.2f}x {rival} at {worst.concurrency}."
             if ratio < math.exp(-TIE)

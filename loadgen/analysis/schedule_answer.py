@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from loadgen.analysis.answer import label
+from loadgen.analysis.goal import within_words
 from loadgen.analysis.schedule import span
 from loadgen.analysis.schedule_ladder import LadderFinding
 from loadgen.analysis.verify_pooled import Pooled, corrected
@@ -49,11 +50,14 @@ def best_k(ladder: LadderFinding, again: Mapping[int, Pooled] = NOTHING) -> str:
     asides = [f"measured again: {', '.join(one.words for one in moved)}"] if moved else []
     if ladder.unsettled:
         asides.append(f"no verdict at {', '.join(map(str, ladder.unsettled))}")
+    if static.unmet:
+        asides.append(f"no setting surely keeps that at {', '.join(map(str, static.unmet))}")
     aside = f" ({'; '.join(asides)})" if asides else ""
+    within = f" {within_words(ladder.slo.slos)}" if ladder.slo else ""
     if all(k == 0 for _, _, k in in_flight):
         tried = sorted({arm.k for arm in ladder.arms.values() if not arm.constant_schedule})
-        return f"no K of {', '.join(map(str, tried))} pays off beyond noise{aside}"
-    return f"best with {ranges_words(in_flight, costs)}{aside}"
+        return f"no K of {', '.join(map(str, tried))} pays off beyond noise{within}{aside}"
+    return f"best{within} with {ranges_words(in_flight, costs)}{aside}"
 
 
 def ranges_words(in_flight: BatchSchedule, costs: Collection[int] | None = None) -> str:

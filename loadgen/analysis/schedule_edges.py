@@ -16,6 +16,10 @@ CLEARANCE = 0.10
 its K, and its CUDA graph, at every step (vllm#49986), and vLLM has no hysteresis."""
 
 
+OUT = 10.0
+"""In ln: further behind than any speed-up, so that an edge next to a load at which a setting is out stands there."""
+
+
 @dataclass(frozen=True)
 class Rung:
     """One K at one level: ln speed-up over the baseline, its standard error (None below n = 3), requests per step."""
@@ -27,6 +31,13 @@ class Rung:
     n: int = 3
     moderated_error: float | None = None
     """The standard error drawn towards the other levels' (docs/method.md, part 3); None: as `standard_error`."""
+    out: bool = False
+    """It does not surely keep the limits at this load, while another setting does."""
+
+    @property
+    def value(self) -> float:
+        """What is compared: ln speed-up, far behind every other one if the setting is out."""
+        return self.log_speedup - (OUT if self.out else 0.0)
 
 
 Curves = Mapping[int, Mapping[int, Rung]]
@@ -76,7 +87,7 @@ class _Gap:
 
     @classmethod
     def between(cls, ours: Mapping[int, Rung], theirs: Mapping[int, Rung], low: int, high: int) -> Self:
-        lead = {level: ours[level].log_speedup - theirs[level].log_speedup for level in (low, high)}
+        lead = {level: ours[level].value - theirs[level].value for level in (low, high)}
         return cls(low, high, lead[low], lead[high])
 
     def lead(self, concurrency: int) -> float:

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loadgen.analysis.goal import Goal
 from loadgen.analysis.recommendation_advice import Advice, edges_of
 from loadgen.analysis.schedule import Choice, make_schedule, standard_error_of
 from loadgen.analysis.schedule_edges import Rung
 from loadgen.analysis.verify_model import Claim, Role
 from loadgen.profiles.model import BatchSchedule
 
+DEFAULT = Goal()
 SIDES = (-1, 1)
 """Loads beside an edge that are measured too."""
 
 
-def make_claim(advice: Advice, arms: dict[Role, str], objective: str = "throughput") -> Claim:
+def make_claim(advice: Advice, arms: dict[Role, str], goal: Goal = DEFAULT) -> Claim:
     """What the advice says, with the profile that plays each role."""
     return Claim(
         choice=advice.choice,
@@ -24,7 +26,10 @@ def make_claim(advice: Advice, arms: dict[Role, str], objective: str = "throughp
         in_flight=advice.in_flight,
         edges=advice.edges,
         arms=arms,
-        objective=objective,
+        objective=goal.objective,
+        slos=goal.slos,
+        unmet=advice.unmet,
+        tested=advice.tested,
         setting=advice.recommendation.setting,
         value=advice.recommendation.value,
     )

@@ -7,16 +7,25 @@ from dataclasses import replace
 from typing import Any
 
 from loadgen.analysis.checks import check_cell, contexts_of
+from loadgen.analysis.goal import SloTable
 from loadgen.analysis.pairs import pair_cells, sessions_of
 from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.schedule import Choice
 from loadgen.analysis.verify import compare, overall, static_gains
 from loadgen.analysis.verify_claim import other_claims
 from loadgen.analysis.verify_effective import overrides, schedule_ignored
-from loadgen.analysis.verify_model import Claim, Role, Verdict, Verification
+from loadgen.analysis.verify_limits import keeps, limit_checks, limits_verdict, within_limits, worst
+from loadgen.analysis.verify_model import Claim, Comparison, LimitCheck, Role, Verdict, Verification
 from loadgen.analysis.verify_open import OpenRun, open_samples
 from loadgen.analysis.verify_samples import Sample, ratios, samples
-from loadgen.analysis.verify_words import advice_words, more_seconds, schedule_words, sentence
+from loadgen.analysis.verify_words import (
+    advice_words,
+    limits_seconds,
+    more_seconds,
+    schedule_words,
+    sentence,
+    with_limits,
+)
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 
@@ -30,17 +39,23 @@ def verify(
     margin: float,
     margin_reason: str = "as asked",
     requested: Mapping[str, Mapping[str, Any]] | None = None,
+    slo: SloTable | None = None,
 ) -> Verification:
     """The verdict on the claim, with what to do instead where it does not hold. `requested`: each profile's settings as
-    they were started.
+    they were started. `slo`: what these cells say of the claim's limits.
     """
     found = (*samples(claim, manifest, cells), *open_samples(claim, open_runs))
-    comparisons = compare(found, margin)
-    verdict = overall(comparisons) if comparisons else Verdict.OPEN
+    levels = tuple(sorted({cell.key.level for cell in cells}))
+    limits = limit_checks(claim, levels, slo)
+    comparisons = within_limits(compare(found, margin), claim, limits)
+    # Where every rival misses the limits, keeping them is the whole claim.
+    faster = overall(comparisons) if comparisons or not found else Verdict.HOLDS
+    verdict = worst(faster, limits_verdict(claim, limits)) if limits else faster
     ignored = schedule_ignored(claim, servers, cells)
-    instead = _instead(claim, manifest, cells, margin) if verdict is Verdict.FAILS else ""
+    instead = _instead(claim, manifest, cells, margin, limits) if verdict is Verdict.FAILS else ""
     again_s = math.fsum(cell.window_s for cell in cells)
-    told = sentence(claim, verdict, margin, comparisons, instead, again_s)
+    told = sentence(claim, faster, margin, comparisons, instead if faster is Verdict.FAILS else "", again_s)
+    told = with_limits(told, claim, faster, limits, instead)
     if ignored and claim.choice is Choice.SCHEDULE:
         verdict = Verdict.FAILS
         told = f"{told}; but {ignored}"
@@ -54,15 +69,24 @@ def verify(
         sentence=told + ".",
         instead=instead,
         schedule_note=_schedule_note(claim, manifest, cells, margin),
-        more_s=(more_seconds(unresolved) if comparisons else again_s) if verdict is Verdict.OPEN else None,
+        more_s=_more_s(claim, unresolved, limits, again_s) if verdict is Verdict.OPEN else None,
         overrides=(*overrides(claim, servers, requested), *((ignored,) if ignored else ())),
         notes=_notes(claim, manifest, cells, comparisons_n=min((one.n for one in comparisons), default=0)),
         indicative=manifest.quick or any(one.n < MIN_N for one in comparisons),
         seed=manifest.seed,
         created_at=manifest.created_at,
-        levels=tuple(sorted({cell.key.level for cell in cells})),
+        levels=levels,
         static_gains=static_gains(_static_samples(claim, manifest, cells)),
+        limits=limits,
     )
+
+
+def _more_s(
+    claim: Claim, unresolved: Sequence[Comparison], limits: Sequence[LimitCheck], again_s: float
+) -> float | None:
+    """Seconds of measuring that would resolve comparisons and limits; all once more where nothing is known."""
+    parts = [part for part in (more_seconds(unresolved), limits_seconds(claim, limits)) if part is not None]
+    return math.fsum(parts) if parts else again_s
 
 
 def _static_samples(claim: Claim, manifest: Manifest, cells: Sequence[CellResult]) -> tuple[Sample, ...]:
@@ -71,14 +95,19 @@ def _static_samples(claim: Claim, manifest: Manifest, cells: Sequence[CellResult
     return tuple(sample for sample in static if sample.other is Role.NONE)
 
 
-def _instead(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], margin: float) -> str:
-    """The simplest other claim that these figures do not speak against, else the one with the smallest worst loss."""
+def _instead(
+    claim: Claim, manifest: Manifest, cells: Sequence[CellResult], margin: float, limits: Sequence[LimitCheck]
+) -> str:
+    """The simplest other claim that these figures do not speak against, else the one with the smallest worst loss; of
+    those that keep the limits.
+    """
     end = max((last for _, last, _ in (*claim.in_flight, *claim.schedule)), default=1)
     table = ratios(claim, manifest, cells)
     static_gain = {level: v for (one, other, level), v in table.items() if (one, other) == (Role.STATIC, Role.NONE)}
     scored = [
         (min((one.mean for one in samples(other, manifest, cells)), default=-math.inf), other)
         for other in other_claims(claim, static_gain, end)
+        if keeps(other, limits)
     ]
     if not scored:
         return ""

@@ -1,8 +1,11 @@
 """What `loadgen verify` tests and what it finds, as plain facts that go to disk and into every report."""
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from loadgen.analysis.capacity_model import Slo
+from loadgen.analysis.capacity_model import Verdict as SloVerdict
 from loadgen.analysis.schedule import Choice
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.model import Condition
@@ -43,6 +46,19 @@ class Claim:
     objective: str = "throughput"
     setting: str = ""
     value: object = None
+    slos: tuple[Slo, ...] = ()
+    """The limits within which it is claimed best, at every load but those of `unmet`."""
+    unmet: tuple[int, ...] = ()
+    """The run's loads at which no setting surely kept the limits."""
+    tested: tuple[int, ...] = ()
+    """The run's loads."""
+
+    def within(self, concurrency: int) -> bool:
+        """True where the claim includes the limits: at the run's loads that were met, and at loads next to those."""
+        if not self.slos or not self.tested:
+            return False
+        nearest = min(self.tested, key=lambda level: abs(math.log(level / concurrency)))
+        return nearest not in self.unmet
 
     def role_at(self, concurrency: int) -> Role:
         """The server that is claimed to be best at this load."""
@@ -83,6 +99,19 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class LimitCheck:
+    """Whether a server kept the limits at one load, measured again."""
+
+    concurrency: int
+    role: Role
+    verdict: SloVerdict
+    words: str
+    """The figures that decide."""
+    more_s: float | None = None
+    """Seconds of measuring at this load that would tell, where it is unresolved."""
+
+
+@dataclass(frozen=True)
 class StaticGain:
     """The static K beside no speculation at one load, measured again."""
 
@@ -120,3 +149,5 @@ class Verification:
     levels: tuple[int, ...] = field(default=())
     static_gains: tuple[StaticGain, ...] = ()
     """The static K beside no speculation, whatever is claimed: what the answer's words are held to."""
+    limits: tuple[LimitCheck, ...] = ()
+    """Every server at every load that was measured again; empty without limits."""

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+from loadgen.analysis.capacity_model import Verdict as SloVerdict
+from loadgen.analysis.goal import within_words
 from loadgen.analysis.schedule import Choice, span
 from loadgen.analysis.verify import MOST_REPEATS
-from loadgen.analysis.verify_model import Claim, Comparison, Role, Verdict, Verification
+from loadgen.analysis.verify_limits import limits_verdict, own_checks
+from loadgen.analysis.verify_model import Claim, Comparison, LimitCheck, Role, Verdict, Verification
 from loadgen.profiles.model import BatchSchedule
 
 
@@ -85,6 +88,47 @@ def sentence(
     return f"{what} is not resolved at {unsure} {within}{_time(open_at)}"
 
 
+def with_limits(told: str, claim: Claim, faster: Verdict, checks: Sequence[LimitCheck], instead: str) -> str:
+    """The sentence with what became of the limits: kept, missed (where, by how much), or unresolved (how long)."""
+    verdict = limits_verdict(claim, checks)
+    if not checks or not claim.slos:
+        return told
+    if verdict is Verdict.HOLDS:
+        return f"{told}{_kept(claim, checks)}"
+    words = _limit_words(claim, checks)
+    if verdict is Verdict.FAILS:
+        tail = f"; {instead}" if instead and faster is not Verdict.FAILS else ""
+        return f"{told}; {words}" if faster is Verdict.FAILS else f"{claim_words(claim)} does not hold: {words}{tail}"
+    return f"{told}; {words}" if faster is not Verdict.HOLDS else f"{claim_words(claim)} is not resolved: {words}"
+
+
+def _kept(claim: Claim, checks: Sequence[LimitCheck]) -> str:
+    return f", and keeps {_limits(claim)}" if own_checks(claim, checks) else ""
+
+
+def _limits(claim: Claim) -> str:
+    return within_words(claim.slos).removeprefix("within ")
+
+
+def _limit_words(claim: Claim, checks: Sequence[LimitCheck]) -> str:
+    """Where the claimed server missed the limits; else where that is unresolved, and how long it would take."""
+    own = own_checks(claim, checks)
+    missed = [one for one in own if one.verdict is SloVerdict.MISSED]
+    if missed:
+        return f"it misses {_limits(claim)} at " + ", ".join(f"{one.concurrency} ({one.words})" for one in missed)
+    unsure = [one for one in own if one.verdict is SloVerdict.UNRESOLVED]
+    places = ", ".join(str(one.concurrency) for one in unsure)
+    seconds = limits_seconds(claim, checks)
+    time = f"; about {about(seconds)} of measuring would tell" if seconds else ""
+    return f"{_limits(claim)} is unresolved at {places} ({unsure[0].words} at {unsure[0].concurrency}{time})"
+
+
+def limits_seconds(claim: Claim, checks: Sequence[LimitCheck]) -> float | None:
+    """Seconds of measuring the claimed servers until the limits are told everywhere; None if nothing is unresolved."""
+    unsure = [one for one in own_checks(claim, checks) if one.verdict is SloVerdict.UNRESOLVED]
+    return sum(one.more_s or 0.0 for one in unsure) if unsure else None
+
+
 def _time(open_at: Sequence[Comparison]) -> str:
     """`: 4 more repeats would settle it (about 3 min of measuring)`: how long it would take, whatever it is."""
     repeats = max((one.more_repeats or 0 for one in open_at), default=0)
@@ -126,10 +170,12 @@ def final_words(found: Verification) -> str:
     places = len(dict.fromkeys(one.place for one in found.comparisons))
     if found.verdict is Verdict.HOLDS:
         within = f"holds at {places} loads within {100 * found.margin:.1f} %"
-        return f"{advice_words(found.claim)} (re-measured: {within})"
+        return f"{advice_words(found.claim)} (re-measured: {within}{_kept(found.claim, found.limits)})"
     if found.verdict is Verdict.FAILS:
         return found.sentence.removesuffix(".")
-    if not found.comparisons:
+    unsure_limits = limits_verdict(found.claim, found.limits) is Verdict.OPEN
+    if not found.comparisons and not unsure_limits:
         return f"{advice_words(found.claim)} (re-measured, but no cell was valid{_once_more(found.more_s or 0.0)})"
     unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
-    return f"{advice_words(found.claim)} (re-measured: not resolved{_time(unsure)})"
+    limits = f"; {_limit_words(found.claim, found.limits)}" if unsure_limits else ""
+    return f"{advice_words(found.claim)} (re-measured: not resolved{_time(unsure)}{limits})"

@@ -20,6 +20,8 @@ def command(
     repeats: Annotated[int | None, typer.Option(help="Cells per level.")] = None,
     k: Annotated[str | None, typer.Option("--k", help="The ladder: 1,2,4; auto: K and its halves.")] = None,
     schedule_costs: Annotated[bool, typer.Option(help="Measure each K as a constant schedule too.")] = True,
+    objective: Annotated[str | None, typer.Option(help="What is best: throughput or tpot.")] = None,
+    slo: Annotated[list[str] | None, typer.Option(help="Only within a limit: ttft_p99=500ms (repeatable).")] = None,
     margin: Annotated[float | None, typer.Option(help="What still counts as no worse: 0.02 is 2 %.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Levels 1,4,16, two K, short cells; indicative.")] = False,
     input_tokens: Annotated[str | None, typer.Option(help="Prompt length: 500.")] = None,
@@ -50,6 +52,7 @@ def command(
     Example: loadgen answer --profile ngram --workload code-edit
     """
     from loadgen.commands.answer_run import AnswerRequest, answer, resume_answer
+    from loadgen.commands.goal import wanted_goal
     from loadgen.commands.sweep_setup import SweepRequest
     from loadgen.engines.choose import EngineRequest
 
@@ -86,4 +89,4 @@ def command(
         seed=seed,
         vllm_version=vllm_version,
     )
-    raise typer.Exit(answer(AnswerRequest(request, wanted, margin), runs, as_json=as_json))
+    raise typer.Exit(answer(AnswerRequest(request, wanted, margin, wanted_goal(objective, slo)), runs, as_json=as_json))

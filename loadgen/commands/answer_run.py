@@ -5,9 +5,11 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadgen.analysis.goal import Goal
 from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.verify_words import claim_words
 from loadgen.commands.conclude import find_findings, show, write
+from loadgen.commands.goal import with_goal
 from loadgen.commands.resume import with_resume
 from loadgen.commands.sweep_ladder import AUTO, HALF
 from loadgen.commands.sweep_measure import Job, StoppedEarlyError, listening, measure, require_cells
@@ -45,6 +47,7 @@ class AnswerRequest:
     sweep: SweepRequest
     engine: EngineRequest
     margin: float | None = None
+    goal: Goal | None = None
 
 
 def answer(asked: AnswerRequest, runs: Path, *, as_json: bool) -> ExitCode:
@@ -52,7 +55,7 @@ def answer(asked: AnswerRequest, runs: Path, *, as_json: bool) -> ExitCode:
     check_margin(asked.margin)
     request = with_defaults(asked.sweep, asked.engine)
     job = prepare_job(request, asked.engine, runs, tuple(sys.argv[1:]), as_json=as_json)
-    manifest = job.folder.manifest()
+    manifest = with_goal(job.folder.manifest(), asked.goal)
     job.folder.write_manifest(replace(manifest, settings=manifest.settings | {ANSWER: {"margin": asked.margin}}))
     return _carry_out(job, asked.margin, as_json=as_json)
 

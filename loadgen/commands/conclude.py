@@ -12,6 +12,7 @@ from loadgen.analysis.findings import analyse
 from loadgen.analysis.model import BreakEvenStatus, Check, Findings
 from loadgen.analysis.verify_attach import with_verification
 from loadgen.analysis.verify_model import Verification
+from loadgen.commands.goal import judged
 from loadgen.commands.prompt_times import prompt_times
 from loadgen.commands.resume import resume_words
 from loadgen.errors import ExitCode, UsageError
@@ -33,11 +34,13 @@ def find_findings(folder: RunFolder) -> Findings:
     events = tuple(folder.events())
     states = [event.kind for event in events if event.kind in STATES]
     interrupted = bool(states) and states[-1] != "completed"
-    manifest, cells = folder.manifest(), folder.cells()
+    manifest = folder.manifest()
+    slo = judged(folder, manifest)
+    cells = folder.cells()
     failed = failed_keys(manifest, events, cells)
-    findings = analyse(manifest, cells, folder.servers(), interrupted=interrupted, failed=failed)
+    findings = analyse(manifest, cells, folder.servers(), interrupted=interrupted, slo=slo, failed=failed)
     # An imported run says in its manifest what cannot be known from it.
-    unknown = folder.manifest().settings.get("unknown", ())
+    unknown = manifest.settings.get("unknown", ())
     findings = replace(findings, notes=(*findings.notes, *unknown, *_prompt_notes(folder)))
     findings = replace(findings, checks=(*findings.checks, *failed_cells(events, folder.cells())))
     findings = replace(findings, diagnostics=diagnose(diagnostics(folder.path), folder.cells()))

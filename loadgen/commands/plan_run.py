@@ -4,17 +4,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.analysis.capacity import make_plan
-from loadgen.analysis.capacity_model import Demand, Hardware, LoadPoint, Plan, Slo
+from loadgen.analysis.capacity_model import Demand, Hardware, Plan, Slo
 from loadgen.analysis.capacity_offer import Wish
 from loadgen.analysis.capacity_open import left_out, open_points
-from loadgen.analysis.capacity_samples import Span, load_points, span_of
 from loadgen.commands.conclude import find_findings, print_json
+from loadgen.commands.request_points import read_points
 from loadgen.errors import ExitCode
 from loadgen.report.plan_json import plan_json
 from loadgen.report.plan_write import write_plan
-from loadgen.store.folder import RunFolder, find_run
+from loadgen.store.folder import find_run
 from loadgen.store.lock import FolderLock
-from loadgen.store.model import CellKey, Condition
 from loadgen.store.open_cells import open_cells
 
 
@@ -64,16 +63,6 @@ def code_of(plan: Plan) -> ExitCode:
     if any(one.setting is not None for one in plan.advice):
         return ExitCode.ANSWER
     return ExitCode.FINDINGS
-
-
-def read_points(folder: RunFolder) -> dict[tuple[Condition, str], tuple[LoadPoint, ...]]:
-    """The run's levels with their single requests. UsageError if a line cannot be read."""
-    spans: dict[CellKey, list[Span]] = {}
-    for stored in folder.requests():
-        span = span_of(stored.record) if stored.phase == "measure" else None
-        if span is not None:
-            spans.setdefault(stored.cell, []).append(span)
-    return load_points(folder.manifest(), folder.cells(), spans)
 
 
 def show(plan: Plan, page: Path) -> None:

@@ -10,18 +10,22 @@ from loadgen.store.folder import RUNS
 
 def command(
     run: Annotated[list[str] | None, typer.Argument(help="Run folders, their names, or latest.")] = None,
-    objective: Annotated[str, typer.Option(help="What is best: throughput or tpot.")] = "throughput",
+    objective: Annotated[str | None, typer.Option(help="What is best: throughput or tpot; else the run's own.")] = None,
+    slo: Annotated[list[str] | None, typer.Option(help="Only within a limit: ttft_p99=500ms (repeatable).")] = None,
     runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per run, and nothing else.")] = False,
 ) -> None:
     """Print the batch-size schedule in vLLM's own syntax, what it gains over the best static K and over no speculation,
-    or why something else is better. Writes nothing.
+    or why something else is better. With --slo a setting that does not surely keep the limits at a load is out there.
+    Writes nothing.
 
-    Example: loadgen schedule latest --objective tpot
+    Example: loadgen schedule latest --slo ttft_p99=500ms --slo tpot_p99=30ms
     """
+    from loadgen.commands.goal import wanted_goal
     from loadgen.commands.schedule_show import exit_code, find, print_found
     from loadgen.store.folder import find_run
 
-    found = [find(find_run(name, runs), objective) for name in run or ["latest"]]
+    goal = wanted_goal(objective, slo)
+    found = [find(find_run(name, runs), goal) for name in run or ["latest"]]
     print_found(found, as_json=as_json)
     raise typer.Exit(exit_code(found))

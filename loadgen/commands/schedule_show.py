@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadgen.analysis.findings import analyse, situation_of
+from loadgen.analysis.goal import Goal, goal_of, within_words
 from loadgen.analysis.model import Findings
 from loadgen.analysis.recommendation import advise, schedules
 from loadgen.analysis.recommendation_advice import Advice
-from loadgen.analysis.schedule import OBJECTIVES, Choice
+from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_ladder import LadderFinding
+from loadgen.analysis.schedule_slo import out_words
 from loadgen.analysis.schedule_text import as_option, as_yaml, speculative_config
 from loadgen.commands.conclude import find_verification, print_json
-from loadgen.errors import ExitCode, UsageError
+from loadgen.commands.goal import judged, with_goal
+from loadgen.errors import ExitCode
 from loadgen.profiles.derive import with_k
 from loadgen.profiles.loader import load_profile
 from loadgen.report.words import headline
@@ -26,7 +29,7 @@ class Found:
 
     run_id: str
     findings: Findings
-    objective: str
+    goal: Goal
     advice: Advice | None
     ladders: tuple[LadderFinding, ...]
     config: dict[str, Any] | None
@@ -34,23 +37,23 @@ class Found:
     verdict: str | None
 
 
-def find(folder: RunFolder, objective: str) -> Found:
-    """What the run advises under this objective. UsageError for an unknown objective."""
-    if objective not in OBJECTIVES:
-        raise UsageError(f"--objective {objective} is unknown; the known ones are {', '.join(OBJECTIVES)}.")
-    manifest, servers = folder.manifest(), folder.servers()
-    findings = analyse(manifest, folder.cells(), servers)
-    situation = situation_of(manifest, servers, objective)
+def find(folder: RunFolder, asked: Goal | None = None) -> Found:
+    """What the run advises under this goal; None: its own."""
+    manifest, servers = with_goal(folder.manifest(), asked), folder.servers()
+    slo = judged(folder, manifest)
+    findings = analyse(manifest, folder.cells(), servers, slo=slo)
+    situation = situation_of(manifest, servers, slo)
     advice = advise(findings.conditions, situation)
     verification = find_verification(folder)
+    own = verification and advice and verification.claim.value == advice.recommendation.value
     return Found(
         folder.run_id,
         findings,
-        objective,
+        goal_of(manifest),
         advice,
         schedules(findings.conditions, situation),
         _config(folder, advice) if advice else None,
-        verification.verdict.value if verification else None,
+        verification.verdict.value if verification and own else None,
     )
 
 
@@ -75,7 +78,9 @@ def as_data(found: Found) -> dict[str, Any]:
     return {
         "run": found.run_id,
         "choice": advice.choice.value,
-        "objective": found.objective,
+        "objective": found.goal.objective,
+        "slos": {one.name: one.limit_s for one in found.goal.slos},
+        "no_setting_keeps_them_at": advice.unmet,
         "profile": advice.profile,
         "condition": builtins(advice.condition),
         "setting": advice.recommendation.setting,
@@ -97,12 +102,17 @@ def as_text(found: Found) -> str:
     if found.advice is None:
         return f"{found.run_id}: {simulated}no schedule yet. {headline(found.findings)}\n"
     advice = found.advice
-    parts = [f"{found.run_id}: {simulated}{advice.recommendation.holds_for}, by {found.objective}", ""]
+    parts = [f"{found.run_id}: {simulated}{advice.recommendation.holds_for}{_by(found.goal)}", ""]
     parts += _syntax(found, advice)
     parts += _table(found)
     checked = {None: "Not re-measured yet: run loadgen verify.", "holds": "Re-measured: it holds."}
     told = checked.get(found.verdict, f"Re-measured: {str(found.verdict).replace('_', ' ')}; see loadgen report.")
     return "\n".join([*parts, advice.recommendation.why, told]) + "\n"
+
+
+def _by(goal: Goal) -> str:
+    """What is best by, where the advice does not say it itself."""
+    return "" if goal.slos else f", by {goal.objective}"
 
 
 def _syntax(found: Found, advice: Advice) -> list[str]:
@@ -147,6 +157,9 @@ def _table(found: Found) -> list[str]:
         own = _with_interval(level.speedup, level.speedup_ci95)
         static = _with_interval(level.over_static, level.over_static_ci95)
         rows.append(f"{level.concurrency:>6}  {level.k:>2}  {own:<22}  {static}")
+    out = out_words(ladder)
+    if out and ladder.slo:
+        rows += ["", f"Not surely {within_words(ladder.slo.slos)}, by requests in flight:", *out]
     return [*rows, ""]
 
 

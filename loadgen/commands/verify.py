@@ -12,6 +12,8 @@ def command(
     run: Annotated[str, typer.Argument(help="A run folder, its name, or latest.")] = "latest",
     engine: Annotated[str | None, typer.Option(help="Another engine than the run's: docker, process, …")] = None,
     url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram-schedule=URL.")] = None,
+    objective: Annotated[str | None, typer.Option(help="What is best: throughput or tpot.")] = None,
+    slo: Annotated[list[str] | None, typer.Option(help="Only within a limit: ttft_p99=500ms (repeatable).")] = None,
     margin: Annotated[float | None, typer.Option(help="What still counts as no worse: 0.02 is 2 %.")] = None,
     levels: Annotated[str | None, typer.Option(help="Other loads than the run's; edges are added.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Cells per load, server and session.")] = None,
@@ -31,6 +33,7 @@ def command(
 
     Example: loadgen verify latest --margin 0.03
     """
+    from loadgen.commands.goal import wanted_goal
     from loadgen.commands.verify_run import verify_command
     from loadgen.commands.verify_setup import VerifyRequest
     from loadgen.store.folder import find_run
@@ -44,5 +47,6 @@ def command(
         sessions=sessions,
         window_s=window,
         open_loop_s=open_loop,
+        goal=wanted_goal(objective, slo),
     )
     raise typer.Exit(verify_command(find_run(resume or run, runs), asked, resumed=resume is not None, as_json=as_json))

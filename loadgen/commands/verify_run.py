@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import typer
 
+from loadgen.analysis.goal import slo_table
 from loadgen.analysis.verify_conclude import verify
 from loadgen.analysis.verify_model import Claim, Verdict, Verification
 from loadgen.commands.conclude import VERIFICATION, find_findings, show, write
+from loadgen.commands.request_points import read_points
 from loadgen.commands.resume import resume_words, with_resume
 from loadgen.commands.sweep_measure import listening, measure, require_cells
 from loadgen.commands.verify_setup import Prepared, VerifyRequest, prepare, resume
@@ -82,6 +84,7 @@ def conclude(own: RunFolder, claim: Claim, margin: float, margin_reason: str) ->
         margin=margin,
         margin_reason=margin_reason,
         requested=requested,
+        slo=slo_table(claim.slos, read_points(own)) if claim.slos else None,
     )
 
 

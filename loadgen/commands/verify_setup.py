@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from loadgen.analysis.batchmap import batch_at
 from loadgen.analysis.findings import analyse, situation_of
+from loadgen.analysis.goal import Goal, goal_of
 from loadgen.analysis.model import ConditionFinding
 from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.recommendation import advise
@@ -14,6 +15,7 @@ from loadgen.analysis.verify_claim import make_claim, tested_levels
 from loadgen.analysis.verify_model import Claim, Role
 from loadgen.commands import options
 from loadgen.commands.conclude import VERIFY
+from loadgen.commands.goal import judged, set_goal
 from loadgen.commands.sweep_measure import Job
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, make_manifest
 from loadgen.commands.workload_options import chosen_workload
@@ -47,6 +49,8 @@ class VerifyRequest:
     sessions: int | None = None
     window_s: float | None = None
     open_loop_s: float | None = None
+    goal: Goal | None = None
+    """Another goal than the run's own, which becomes the run's."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class Prepared:
 def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepared:
     """The verification of a run's advice. NoVerdictError if the run advises nothing, UsageError for what cannot be."""
     check_margin(asked.margin)
+    set_goal(folder, asked.goal)
     manifest, cells = folder.manifest(), folder.cells()
     claim, profiles = current_claim(folder)
     engine, reason, wanted = _engine(manifest, asked)
@@ -134,13 +139,15 @@ def begun_claim(folder: RunFolder) -> Claim | None:
 def current_claim(folder: RunFolder) -> tuple[Claim, tuple[ServerProfile, ...]]:
     """What the run advises now, as a claim with its servers. NoVerdictError if it advises nothing."""
     manifest, servers = folder.manifest(), folder.servers()
-    findings = analyse(manifest, folder.cells(), servers)
-    advice = advise(findings.conditions, situation_of(manifest, servers))
+    slo = judged(folder, manifest)
+    findings = analyse(manifest, folder.cells(), servers, slo=slo)
+    advice = advise(findings.conditions, situation_of(manifest, servers, slo))
     if advice is None:
         raise NoVerdictError(f"{folder.run_id} advises nothing that could be verified yet: {findings.answer}")
     schedule = advice.ranges if advice.can_schedule else ()
     found = _arms(folder, advice.profile, manifest.against, advice.static_k, schedule)
-    claim = make_claim(advice, {role: profile.name for role, profile in found.items()})
+    arms = {role: profile.name for role, profile in found.items()}
+    claim = make_claim(advice, arms, goal_of(manifest))
     return claim, tuple(found.values())
 
 

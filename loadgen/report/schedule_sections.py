@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from loadgen.analysis.capacity_model import Verdict as SloVerdict
+from loadgen.analysis.goal import within_words
 from loadgen.analysis.model import ConditionFinding, Findings
 from loadgen.analysis.schedule_answer import best_k
 from loadgen.analysis.schedule_ladder import LadderFinding
+from loadgen.analysis.schedule_slo import out_words, unmet_words
 from loadgen.analysis.verify_attach import measured_again
 from loadgen.analysis.verify_model import Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled
@@ -83,6 +86,7 @@ def verification_section(found: Verification) -> Section:
     if found.schedule_note:
         lead.append(found.schedule_note)
     notes = [
+        *_limit_notes(found),
         f"No worse means within {percent(found.margin, 1)} ({found.margin_reason}).",
         f"Seed {found.seed}: other prompts than the run's.",
         *(f"vLLM: {text}" for text in found.overrides),
@@ -108,6 +112,15 @@ def _again(findings: Findings, ladder: LadderFinding) -> dict[int, Pooled]:
     if found is None or (found.claim.profile, found.claim.condition) != (ladder.of, ladder.condition):
         return {}
     return measured_again(findings, found)
+
+
+def _limit_notes(found: Verification) -> list[str]:
+    """One line for each server that did not surely keep the limits at a load."""
+    return [
+        f"Limits at {one.concurrency}, {role_words(found.claim, one.role)}: {one.verdict.value}, {one.words}."
+        for one in found.limits
+        if one.verdict is not SloVerdict.MET
+    ]
 
 
 def _ladder(anchor: str, ladder: LadderFinding, condition: ConditionFinding, again: dict[int, Pooled]) -> Section:
@@ -148,6 +161,7 @@ def _schedule(anchor: str, ladder: LadderFinding) -> Section:
         )
         for level in schedule.levels
     )
+    limits = within_words(ladder.slo.slos) if ladder.slo else ""
     priced = (
         "Made from constant schedules, so that its costs are in it."
         if ladder.costs_measured
@@ -156,10 +170,13 @@ def _schedule(anchor: str, ladder: LadderFinding) -> Section:
     return Section(
         anchor,
         f"The schedule: {ladder.of}, {condition_words(ladder.condition)}",
-        (f"{schedule_words(schedule.ranges)} in requests per step. {schedule.sentence}",),
+        (
+            f"{schedule_words(schedule.ranges)} in requests per step. {schedule.sentence}",
+            *filter(None, [unmet_words(ladder)]),
+        ),
         ("in flight", "K", "over no speculation", static),
         rows,
-        (priced,),
+        (priced, *(f"Not surely {limits} at {line}." for line in out_words(ladder))),
     )
 
 

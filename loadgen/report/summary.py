@@ -169,6 +169,8 @@ def _ladder(found: LadderFinding) -> dict[str, Any]:
         "of": found.of,
         "method": found.method,
         "objective": found.objective,
+        "limits_s": {one.name: one.limit_s for one in found.slo.slos} if found.slo else {},
+        "no_setting_keeps_limits_at": schedule.unmet,
         "costs_measured": found.costs_measured,
         "arms": {name: asdict(arm) for name, arm in found.arms.items()},
         "best_k_by_requests_in_flight": found.by_static.in_flight,

@@ -92,7 +92,8 @@ def test_tpot_may_want_another_schedule(cell: Any, manifest: Any) -> None:
     ]
     conditions = analyse(made, cells).conditions
     by_throughput = schedules(conditions, situation_of(made, ()))[0].schedule
-    by_tpot = schedules(conditions, situation_of(made, (), "tpot"))[0].schedule
+    asked = replace(made, settings=made.settings | {"goal": {"objective": "tpot"}})
+    by_tpot = schedules(conditions, situation_of(asked, ()))[0].schedule
     assert by_throughput.levels[-1].k == 2
     assert by_tpot.levels[-1].k == 0
 
