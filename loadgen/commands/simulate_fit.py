@@ -10,7 +10,7 @@ from loadgen.errors import UsageError
 from loadgen.profiles.loader import load_profile
 from loadgen.simulator.config import DEFAULT_VERSION, EngineConfig, engine_config
 from loadgen.simulator.fit import FittedHardware, fit_hardware
-from loadgen.simulator.hardware import DEFAULT_HARDWARE, PRESETS
+from loadgen.simulator.hardware import DEFAULT_HARDWARE, PRESETS, Hardware
 from loadgen.simulator.hardware_file import hardware_text
 from loadgen.simulator.measured import api_cost, measured_steps
 from loadgen.store.folder import RunFolder, find_run, write_whole
@@ -31,9 +31,19 @@ def fit_run(name: str, base: str, out: Path | None, runs: Path) -> Path:
     path = out or folder.path / "hardware.json"
     write_whole(path, hardware_text(found.hardware, start).encode())
     typer.echo(f"{path}: {start} {found.hardware.source}.")
-    for line in _level_lines(found):
+    for line in (*_level_lines(found), *_closed_loop(folder, found.hardware)):
         typer.echo(line)
     return path
+
+
+def _closed_loop(folder: RunFolder, machine: Hardware) -> list[str]:
+    """The run's curve beside the machine's, where prompts decide nothing but by their lengths."""
+    from loadgen.commands.simulate_against import curve, table
+
+    try:
+        return ["In a closed loop of the run's lengths:", *table(curve(folder, machine)).splitlines()]
+    except UsageError as error:
+        return [str(error)]
 
 
 def fitted(folder: RunFolder, base: str) -> FittedHardware:
