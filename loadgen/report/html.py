@@ -60,6 +60,8 @@ def render_html(
             verified=verified_words(findings),
             advice_value=compact(advice.value) if advice else "",
             conditions=conditions,
+            lead=view.LEAD_CHARTS,
+            jumps=view.jumps(findings, conditions, time=bool(over_time or detail.problem)),
             columns=[*COLUMNS, STEP_TIME, CHECKS],
             more_columns=MORE_COLUMNS,
             checks=view.check_views(findings),

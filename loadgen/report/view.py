@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from loadgen.analysis.answer import label
 from loadgen.analysis.model import (
     BreakEven,
     Check,
@@ -16,6 +17,7 @@ from loadgen.analysis.model import (
     ProfileFinding,
     ScheduleEdges,
 )
+from loadgen.report.axes_sections import all_sections
 from loadgen.report.chart import Chart
 from loadgen.report.columns import pays
 from loadgen.report.detail import Detail
@@ -39,6 +41,10 @@ from loadgen.report.words import (
 from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
 Facts = list[tuple[str, str]]
+LEAD_CHARTS = 4
+"""Of a condition: where it pays, throughput, steps and their cause. The rest is behind a fold: a page of a hundred
+screens answers nobody.
+"""
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class ConditionView:
 
     anchor: str
     title: str
+    finding: ConditionFinding
     charts: tuple[Chart, ...]
     profiles: tuple[ProfileView, ...]
     picture: str | None
@@ -89,6 +96,20 @@ class CheckView:
 
     check: Check
     where: str
+
+
+def jumps(findings: Findings, conditions: Sequence[ConditionView], *, time: bool) -> list[tuple[str, str]]:
+    """(anchor, words) of each part of the page, in its order, for the list at its top."""
+    found = [("advice", "Set this")] if findings.recommendation else []
+    found += [(section.anchor, section.title) for section in all_sections(findings)]
+    if glance(findings):
+        found.append(("glance", "At a glance"))
+    among = [one.condition for one in findings.conditions]
+    found += [(one.anchor, label(one.finding.condition, among)) for one in conditions]
+    if time:
+        found.append(("time", "Over the run"))
+    spoke = len(check_views(findings))
+    return [*found, ("checks", f"Checks ({spoke})" if spoke else "Checks"), ("how", "How")]
 
 
 def glance_levels(findings: Findings) -> list[int]:
@@ -144,7 +165,8 @@ def condition_views(
         edges = edges_in(findings, condition)
         drawn = tuple(charts(condition, findings.against, cells, detail, edges))
         picture = speedup_svg(condition, edges)
-        views.append(ConditionView(f"c{index}", condition_words(condition.condition), drawn, profiles, picture))
+        title = condition_words(condition.condition)
+        views.append(ConditionView(f"c{index}", title, condition, drawn, profiles, picture))
     return views
 
 

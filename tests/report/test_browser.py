@@ -43,6 +43,7 @@ def until(page: Page, expression: str) -> None:
 
 def scroll_through(page: Page) -> None:
     # Charts draw when they come near the screen; on a busy machine that takes as many frames as it takes.
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
     until(page, SCROLL_TO_NEXT)
 
 
@@ -63,8 +64,61 @@ def test_every_chart_is_drawn_and_the_page_fits(
     answer = page.locator("h1").bounding_box()
     assert answer is not None
     assert answer["y"] + answer["height"] < 800  # the first screen answers
+    assert page.evaluate("document.documentElement.scrollWidth") == width
     scroll_through(page)
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert faults == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_list_at_the_top_leads_to_every_part_by_keyboard_too(
+    width: int,
+    browser: Browser,
+    tmp_path: Path,
+    findings: Findings,
+    manifest: Manifest,
+    cells: tuple[CellResult, ...],
+    servers: tuple[ServerFacts, ...],
+    detail: Detail,
+) -> None:
+    faults: list[str] = []
+    page = opened(browser, tmp_path, render_html(findings, manifest, cells, servers, detail), width, faults)
+    links = page.locator("nav.jump a")
+    targets = [links.nth(number).get_attribute("href") for number in range(links.count())]
+    headings = page.evaluate("[...document.querySelectorAll('section h2[id]')].map(h => '#' + h.id)")
+    assert targets == headings
+    for number in range(links.count()):
+        links.nth(number).focus()
+        page.keyboard.press("Enter")
+        place = f"document.querySelector('{targets[number]}').getBoundingClientRect().top"
+        # Below the list, which stays; the last parts cannot get as high as that.
+        until(page, f"{place} >= document.querySelector('nav.jump').getBoundingClientRect().bottom")
+        until(page, f"{place} < innerHeight")
+    page.emulate_media(media="print")
+    assert page.locator("nav.jump").is_hidden()
+    assert faults == []
+    page.close()
+
+
+def test_more_charts_stand_behind_a_fold_that_the_keyboard_opens(
+    browser: Browser,
+    tmp_path: Path,
+    findings: Findings,
+    manifest: Manifest,
+    cells: tuple[CellResult, ...],
+    servers: tuple[ServerFacts, ...],
+    detail: Detail,
+) -> None:
+    faults: list[str] = []
+    page = opened(browser, tmp_path, render_html(findings, manifest, cells, servers, detail), 1280, faults)
+    until(page, DRAWN)
+    fold = "document.querySelector('.fold')"
+    assert page.evaluate(f"{fold}.querySelectorAll('.main-svg').length") == 0
+    page.locator(".fold > summary").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(f"{fold}.open")
+    until(page, f"{fold}.querySelectorAll('.main-svg').length > 0")
     assert faults == []
     page.close()
 
