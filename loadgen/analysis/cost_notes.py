@@ -20,6 +20,8 @@ from loadgen.store.model import Condition
 
 STEADY_COVERAGE = 0.9
 """A method that drafts in nearly every step: only then does a probe's cost stand for it."""
+SAME_K = 0.25
+"""Mean draft lengths that differ by more are of another K (the last draft of a request may be cut)."""
 WORST_FIT = 0.05
 """A fit that misses the measured step times by more foretells nothing (the goal of issue 4 is 5 % on speed-ups)."""
 DRAWS = 200
@@ -33,6 +35,8 @@ def cost_notes(conditions: Sequence[ConditionFinding], steps: MeasuredSteps) -> 
     for found in conditions:
         where = label(found.condition, every)
         probe = next((one for one in found.profiles if one.profile.startswith("cost-probe")), None)
+        if probe is not None and (text := _lengths(probe)):
+            notes.append(f"{probe.profile} on {where}: {text}")
         for profile in filter(candidate, found.profiles):
             own = steps.get((found.condition, profile.profile), ())
             model = fit_cost([point for level in own for point in (level.plain, level.own)])
@@ -118,11 +122,45 @@ def _leaves_graphs(point: StepPoint) -> bool:
     return carrying is not None and point.verified + carrying.prompt_tokens > point.limit >= point.verified
 
 
+def _lengths(probe: ProfileFinding) -> str:
+    """L* by level, and up to where some acceptance lengths would pay by it; empty below two levels."""
+    known = {
+        level.concurrency: level.explanation.break_even_tokens_per_step
+        for level in probe.levels
+        if level.valid and level.explanation is not None
+    }
+    if len(known) < 2:
+        return ""
+    lengths = ", ".join(f"{length:.2f} at {level}" for level, length in sorted(known.items()))
+    drafted = _drafted(probe)
+    top, turns = max(known), []
+    for tokens in (1.5, 2.0, 2.5, 3.0):
+        if drafted is None or tokens <= 1 + drafted:
+            turn = predicted_break_even(between_levels({level: tokens / one for level, one in known.items()}), top)
+            turns.append(f"{tokens} would pay {_up_to(turn, top)}")
+    return (
+        f"with every draft rejected, a step breaks even at so many tokens (L*): {lengths}; for these prompts and this "
+        f"K, tokens a step of {', '.join(turns)}"
+    )
+
+
+def _drafted(profile: ProfileFinding) -> float | None:
+    """Draft tokens per draft, over its levels: K where drafts are of one length."""
+    known = [(one.draft_tokens, one.drafts) for one in profile.levels if one.draft_tokens and one.drafts]
+    drafts = sum(drafts for _, drafts in known)
+    return sum(tokens for tokens, _ in known) / drafts if drafts else None
+
+
 def _probed(probe: ProfileFinding, profile: ProfileFinding) -> str:
-    """The break-even from the probe's L* and this profile's tokens per step; empty where that says nothing."""
+    """The break-even from the probe's L* and this profile's tokens per step; empty where that says nothing: drafts that
+    are not made in every step, or of another K.
+    """
     levels = [one for one in profile.levels if one.valid and one.tokens_per_step is not None]
     coverage = [one.draft_coverage for one in levels if one.draft_coverage is not None]
     if not coverage or min(coverage) < STEADY_COVERAGE:
+        return ""
+    own, probes = _drafted(profile), _drafted(probe)
+    if own is None or probes is None or abs(own - probes) > SAME_K:
         return ""
     ratios = predict_speedups(probe.levels, {one.concurrency: one.tokens_per_step or 0.0 for one in levels})
     if len(ratios) < 2:
@@ -133,7 +171,7 @@ def _probed(probe: ProfileFinding, profile: ProfileFinding) -> str:
         for one in levels
         if one.speedup is not None and one.concurrency in ratios
     ]
-    off = f" (its speed-ups are off by at most {max(checked):.0%} at {len(checked)} levels)" if checked else ""
+    off = f" (checked at {len(checked)} levels: its speed-ups are off by at most {max(checked):.0%})" if checked else ""
     return f"from {probe.profile}'s L* it should pay {_up_to(turn, max(ratios))}, {_measured(profile)}{off}"
 
 

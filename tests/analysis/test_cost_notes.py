@@ -16,11 +16,11 @@ def step_s(batch: float, verified: float, *, speculates: bool) -> float:
 
 
 def written(
-    make: Callable[..., CellResult], profile: str, level: int, repeat: int, tokens_per_step: float
+    make: Callable[..., CellResult], profile: str, level: int, repeat: int, tokens_per_step: float, k: int = K
 ) -> CellResult:
     """A cell of a server whose step cost is known and that drafts K tokens in every step."""
     drafts = profile != "baseline"
-    seconds = step_s(level, level * (1 + K) if drafts else level, speculates=drafts)
+    seconds = step_s(level, level * (1 + k) if drafts else level, speculates=drafts)
     steps = 2.5 / seconds
     tokens = steps * level * tokens_per_step
     rate = tokens / 2.5 * math.exp(0.004 * (repeat - 1))
@@ -28,7 +28,7 @@ def written(
         duration_s=2.5,
         generation_tokens=tokens,
         drafts=steps * level if drafts else None,
-        draft_tokens=steps * level * K if drafts else None,
+        draft_tokens=steps * level * k if drafts else None,
         accepted_tokens=steps * level * (tokens_per_step - 1) if drafts else None,
         inter_token_latency=HistogramDelta(steps * level, 2.5 * level),
         iteration_tokens=HistogramDelta(steps, tokens),
@@ -38,10 +38,12 @@ def written(
     return replace(make(profile, level, repeat, rate), window=delta, idle=replace(delta, generation_tokens=5120.0))
 
 
-def found(make: Callable[..., CellResult], manifest: Callable[..., Manifest], profiles: dict[str, float]) -> list[str]:
+def found(
+    make: Callable[..., CellResult], manifest: Callable[..., Manifest], profiles: dict[str, float], probe_k: int = K
+) -> list[str]:
     """The notes on step costs."""
     cells = [
-        written(make, name, level, repeat, length)
+        written(make, name, level, repeat, length, probe_k if name == "cost-probe" else K)
         for name, length in {"baseline": 1.0, **profiles}.items()
         for level in LEVELS
         for repeat in range(3)
@@ -50,7 +52,7 @@ def found(make: Callable[..., CellResult], manifest: Callable[..., Manifest], pr
 
 
 def costs(notes: Iterable[str]) -> list[str]:
-    return [note for note in notes if "fitted step cost" in note or "'s L*" in note]
+    return [note for note in notes if "fitted step cost" in note or "L*" in note]
 
 
 def test_the_fit_names_its_error_and_a_break_even_near_the_measured_one(
@@ -71,11 +73,26 @@ def test_a_probe_foretells_the_break_even_of_a_profile_that_drafts_in_every_step
     cell: Callable[..., CellResult], manifest: Callable[..., Manifest]
 ) -> None:
     notes = found(cell, manifest, {"draft-model": 2.0, "cost-probe": 1.0001})
-    probed = [note for note in notes if "cost-probe" in note]
-    assert len(probed) == 1
-    assert probed[0].startswith("draft-model")
+    (probed,) = [note for note in notes if "cost-probe's" in note]
+    assert probed.startswith("draft-model")
+    # It turns between 8 and 16, as the step costs say.
+    turn = re.search(r"it should pay up to (\d+)", probed)
+    assert turn is not None
+    assert 8 <= int(turn[1]) < 16
     # Both draft K tokens in every step at the same cost, so that the probe's foretelling is right.
-    assert "off by at most 0% at 6 levels" in probed[0]
+    assert "checked at 6 levels: its speed-ups are off by at most 0%" in probed
+    (lengths,) = [note for note in notes if note.startswith("cost-probe")]
+    # (4 + 0.3 + 0.02) ms over 4.02 ms.
+    assert "(L*): 1.07 at 1" in lengths
+    assert "2.0 would pay up to " + turn[1] in lengths
+
+
+def test_a_probe_of_another_k_foretells_nothing(
+    cell: Callable[..., CellResult], manifest: Callable[..., Manifest]
+) -> None:
+    notes = found(cell, manifest, {"draft-model": 2.0, "cost-probe": 1.0001}, probe_k=2)
+    assert not [note for note in notes if "cost-probe's" in note]
+    assert [note for note in notes if note.startswith("cost-probe")]
 
 
 def test_too_few_step_times_say_nothing(
