@@ -10,10 +10,10 @@ from loadgen.analysis.costmodel import (
     CostModel,
     between_levels,
     fit_cost,
-    predict_speedups,
     predicted_break_even,
 )
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, ProfileFinding
+from loadgen.analysis.probe import Probe
 from loadgen.analysis.step_points import LevelSteps
 from loadgen.analysis.stepcost import StepCost, StepPoint, Steps
 from loadgen.store.model import Condition
@@ -34,17 +34,24 @@ def cost_notes(conditions: Sequence[ConditionFinding], steps: MeasuredSteps) -> 
     notes = []
     for found in conditions:
         where = label(found.condition, every)
-        probe = next((one for one in found.profiles if one.profile.startswith("cost-probe")), None)
-        if probe is not None and (text := _lengths(probe)):
-            notes.append(f"{probe.profile} on {where}: {text}")
+        asked = next((one for one in found.profiles if one.profile.startswith("cost-probe")), None)
+        probe = _probe(asked, steps.get((found.condition, asked.profile), ())) if asked is not None else None
+        drafted = _drafted(asked) if asked is not None else None
+        if asked is not None and probe is not None and (text := _lengths(probe, drafted)):
+            notes.append(f"{asked.profile} on {where}: {text}")
         for profile in filter(candidate, found.profiles):
             own = steps.get((found.condition, profile.profile), ())
             model = fit_cost([point for level in own for point in (level.plain, level.own)])
             if model is not None and model.rms_error <= WORST_FIT and (told := _fitted(model, own, profile)):
                 notes.append(f"{profile.profile} on {where}: {told}")
-            if probe is not None and (text := _probed(probe, profile)):
+            if asked is not None and probe is not None and (text := _probed(probe, asked.profile, drafted, profile)):
                 notes.append(f"{profile.profile} on {where}: {text}")
     return tuple(notes)
+
+
+def _probe(found: ProfileFinding, steps: Sequence[LevelSteps]) -> Probe:
+    model = fit_cost([point for level in steps for point in (level.plain, level.own)])
+    return Probe(found, steps, model if model is not None and model.rms_error <= WORST_FIT else None)
 
 
 def _fitted(model: CostModel, steps: Sequence[LevelSteps], profile: ProfileFinding) -> str:
@@ -122,22 +129,17 @@ def _leaves_graphs(point: StepPoint) -> bool:
     return carrying is not None and point.verified + carrying.prompt_tokens > point.limit >= point.verified
 
 
-def _lengths(probe: ProfileFinding) -> str:
+def _lengths(probe: Probe, drafted: float | None) -> str:
     """L* by level, and up to where some acceptance lengths would pay by it; empty below two levels."""
-    known = {
-        level.concurrency: level.explanation.break_even_tokens_per_step
-        for level in probe.levels
-        if level.valid and level.explanation is not None
-    }
-    if len(known) < 2:
+    if len(probe.levels) < 2:
         return ""
-    lengths = ", ".join(f"{length:.2f} at {level}" for level, length in sorted(known.items()))
-    drafted = _drafted(probe)
-    top, turns = max(known), []
-    for tokens in (1.5, 2.0, 2.5, 3.0):
-        if drafted is None or tokens <= 1 + drafted:
-            turn = predicted_break_even(between_levels({level: tokens / one for level, one in known.items()}), top)
-            turns.append(f"{tokens} would pay {_up_to(turn, top)}")
+    lengths = ", ".join(f"{probe.length(level):.2f} at {level}" for level in probe.levels)
+    top = probe.levels[-1]
+    turns = [
+        f"{tokens} would pay {_up_to(probe.turn(tokens), top)}"
+        for tokens in (1.5, 2.0, 2.5, 3.0)
+        if drafted is None or tokens <= 1 + drafted
+    ]
     return (
         f"with every draft rejected, a step breaks even at so many tokens (L*): {lengths}; for these prompts and this "
         f"K, tokens a step of {', '.join(turns)}"
@@ -151,7 +153,7 @@ def _drafted(profile: ProfileFinding) -> float | None:
     return sum(tokens for tokens, _ in known) / drafts if drafts else None
 
 
-def _probed(probe: ProfileFinding, profile: ProfileFinding) -> str:
+def _probed(probe: Probe, name: str, drafted: float | None, profile: ProfileFinding) -> str:
     """The break-even from the probe's L* and this profile's tokens per step; empty where that says nothing: drafts that
     are not made in every step, or of another K.
     """
@@ -159,10 +161,10 @@ def _probed(probe: ProfileFinding, profile: ProfileFinding) -> str:
     coverage = [one.draft_coverage for one in levels if one.draft_coverage is not None]
     if not coverage or min(coverage) < STEADY_COVERAGE:
         return ""
-    own, probes = _drafted(profile), _drafted(probe)
-    if own is None or probes is None or abs(own - probes) > SAME_K:
+    own = _drafted(profile)
+    if own is None or drafted is None or abs(own - drafted) > SAME_K:
         return ""
-    ratios = predict_speedups(probe.levels, {one.concurrency: one.tokens_per_step or 0.0 for one in levels})
+    ratios = probe.speedups({one.concurrency: one.tokens_per_step or 0.0 for one in levels})
     if len(ratios) < 2:
         return ""
     turn = predicted_break_even(between_levels(ratios), max(ratios))
@@ -172,7 +174,7 @@ def _probed(probe: ProfileFinding, profile: ProfileFinding) -> str:
         if one.speedup is not None and one.concurrency in ratios
     ]
     off = f" (checked at {len(checked)} levels: its speed-ups are off by at most {max(checked):.0%})" if checked else ""
-    return f"from {probe.profile}'s L* it should pay {_up_to(turn, max(ratios))}, {_measured(profile)}{off}"
+    return f"from {name}'s L* it should pay {_up_to(turn, max(ratios))}, {_measured(profile)}{off}"
 
 
 def _up_to(turn: int, top: int) -> str:

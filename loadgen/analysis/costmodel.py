@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from loadgen.analysis.model import LevelFinding
 from loadgen.analysis.stepcost import StepCost, StepPoint, Steps
 
 MIN_POINTS = 6
@@ -127,20 +126,6 @@ def _cost(values: NDArray[np.float64], shortest_s: float) -> StepCost:
         drafting_per_request_s=named["drafting_per_request"] * shortest_s,
         without_graph_s=named["without_graph"] * shortest_s,
     )
-
-
-def predict_speedups(probe: Sequence[LevelFinding], tokens_per_step: Mapping[int, float]) -> dict[int, float]:
-    """Speed-up by level for a workload that was not run: its tokens per step / the probe's L* at that level.
-
-    The probe is a profile whose L* was measured (`cost-probe`, or the same K on another workload); `tokens_per_step` is
-    by level, and levels that either side lacks are left out. Holds for methods that draft in every step.
-    """
-    lengths = {level.concurrency: level.explanation for level in probe if level.valid}
-    return {
-        level: tokens_per_step[level] / why.break_even_tokens_per_step
-        for level, why in lengths.items()
-        if why is not None and level in tokens_per_step
-    }
 
 
 def predicted_break_even(speedup: Callable[[int], float], highest: int) -> int:

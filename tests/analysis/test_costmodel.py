@@ -10,10 +10,10 @@ from loadgen.analysis.costmodel import (
     CostModel,
     between_levels,
     fit_cost,
-    predict_speedups,
     predicted_break_even,
 )
 from loadgen.analysis.findings import analyse
+from loadgen.analysis.probe import Probe, carried
 from loadgen.analysis.stepcost import StepCost, StepPoint, Steps
 from loadgen.analysis.steps import StepGroup
 
@@ -109,11 +109,24 @@ def test_too_few_points_give_no_model() -> None:
 
 
 def test_a_cost_probe_predicts_the_break_even_of_a_workload(run_of: Any, manifest: Any) -> None:
-    probe = analyse(manifest(), run_of({1: 1.7, 2: 1.6, 4: 1.35, 8: 1.1, 16: 0.95, 32: 0.8})).conditions[0].profiles[0]
+    found = analyse(manifest(), run_of({1: 1.7, 2: 1.6, 4: 1.35, 8: 1.1, 16: 0.95, 32: 0.8})).conditions[0].profiles[0]
+    probe = Probe(found, (), None)
     # The probe's cells give 2 tokens a step; a workload with 1.6 keeps 80 % of its speed-up.
-    speedups = predict_speedups(probe.levels, dict.fromkeys((1, 2, 4, 8, 16, 64), 1.6))
+    speedups = probe.speedups(dict.fromkeys((1, 2, 4, 8, 16, 64), 1.6))
     assert set(speedups) == {1, 2, 4, 8, 16}
     assert speedups[8] == pytest.approx(0.88, rel=1e-3)
     assert predicted_break_even(between_levels(speedups), 32) == 5
+    assert probe.turn(1.6) == 5
+    assert probe.length(8) == pytest.approx(2 / 1.1, rel=1e-3)
     assert predicted_break_even(between_levels({1: 0.9, 8: 0.8}), 32) == 0
     assert predicted_break_even(between_levels({1: 1.9, 8: 1.8}), 32) == 32
+
+
+def test_more_accepted_tokens_carry_more_prompts() -> None:
+    once = (StepGroup(0.8, 0.0, 0.0), StepGroup(0.2, 1.0, 300.0))
+    only, carrying = carried(once, 2.0)
+    assert only.share == pytest.approx(0.64)
+    assert carrying.share * carrying.prompts == pytest.approx(0.4)
+    assert carrying.share * carrying.prompt_tokens == pytest.approx(120.0)
+    assert carried(once, 1.0)[1].prompts == pytest.approx(1.0)
+    assert carried((StepGroup(1.0, 0.0, 0.0),), 3.0) == (StepGroup(1.0, 0.0, 0.0),)
