@@ -3,20 +3,21 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from loadgen.profiles.loader import load_profile
-from loadgen.simulator.config import EngineConfig, engine_config
+from loadgen.simulator.config import engine_config
 from loadgen.simulator.core import SimulatedCore
 from loadgen.simulator.hardware import PRESETS, Hardware
 from loadgen.simulator.model import SimRequest
 from loadgen.simulator.noise import MILD
-from loadgen.simulator.population import sim_request
+from loadgen.simulator.population import Population, build_population
 from loadgen.simulator.text import TextModel
-from loadgen.simulator.tokens import encode
-from loadgen.simulator.truth import Effort, truth
+from loadgen.simulator.truth import Bench, Effort
 from loadgen.simulator.virtual import VirtualLoop, VirtualResult, run_closed_loop
-from loadgen.workloads.base import PromptRequest
 from loadgen.workloads.registry import get_workload
 
 PROFILES = Path(__file__).resolve().parents[2] / "server_profiles"
@@ -24,8 +25,11 @@ WINDOW_S = 2.5
 MIN_REQUESTS = 20
 REQUESTS_PER_WORKER = 4
 """A window is over after 2.5 s and max(4 C, 20) requests, as in a sweep of a real server."""
+SETTLE = 1.0
+"""Request durations between the last worker's start and the window's opening, as in a sweep."""
 JITTER = replace(MILD, start_effect=0.0, first_request=False)
 """The simulator's default noise of each step; what a server start adds is drawn when runs are composed."""
+EFFORT = Effort(population=6000, sample=1200, relative_error=0.004)
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Machine:
     workload: str
     profile: str
     levels: tuple[int, ...]
+    seed: int = 0
+    """Of the prompts and of all noise."""
 
     @property
     def name(self) -> str:
@@ -57,62 +63,82 @@ class Bank:
 
 
 class Cells:
-    """Simulates single cells of one machine, each with prompts and noise of its own."""
+    """Simulates single cells of one machine, each with prompts and noise of its own.
 
-    def __init__(self, machine: Machine, hardware: Hardware | None = None) -> None:
+    A cell's prompts are drawn anew, without replacement, from the population that the truth is worked out of.
+    """
+
+    def __init__(self, machine: Machine, hardware: Hardware | None = None, *, settle: float = SETTLE) -> None:
+        self.machine = machine
         self._hardware = hardware or PRESETS[machine.hardware]
-        self._workload = get_workload(machine.workload)
-        self._text = TextModel(kept=4000)
+        self._text = TextModel(kept=EFFORT.population + 1)
         self._plain = engine_config(load_profile("baseline", PROFILES))
         self._fast = engine_config(load_profile(machine.profile, PROFILES))
+        self._settle = settle
+        self._request_s: dict[tuple[int, int], float] = {}
 
-    def ln_ratio(self, level: int, number: int, *, window_s: float = WINDOW_S) -> float:
+    @cached_property
+    def _population(self) -> Population:
+        return build_population(
+            get_workload(self.machine.workload),
+            self._fast,
+            self._text,
+            seed=self.machine.seed,
+            least=max(1500, 8 * max(self.machine.levels, default=64)),
+            most=EFFORT.population,
+            wanted_error=EFFORT.relative_error,
+        )
+
+    @cached_property
+    def truth(self) -> Bench:
+        """Long quiet runs of the same prompts."""
+        return Bench(self._plain, self._fast, self._hardware, self._population, self._text, EFFORT)
+
+    def ln_ratio(self, level: int, number: int) -> float:
         """ln of tokens/s, profile over baseline: both serve the same prompts, each with its own noise."""
-        return ln_ratio(*self.pair(level, number, window_s=window_s))
+        return ln_ratio(*self.pair(level, number))
 
-    def pair(self, level: int, number: int, *, window_s: float = WINDOW_S) -> tuple[VirtualResult, VirtualResult]:
+    def pair(self, level: int, number: int) -> tuple[VirtualResult, VirtualResult]:
         """The baseline's window and the profile's."""
-        count = 7 * level + 40
-        while True:
-            wanted = PromptRequest(seed=71, level=level, repeat=number, count=count, purpose="measure")
-            prompts = self._workload.prompts(wanted, lambda text: len(encode(text)))
-            requests = [sim_request(prompt) for prompt in prompts]
-            try:
-                sides = (self._plain, self._fast)
-                plain, fast = (self._run(c, requests, level, 2 * number + i, window_s) for i, c in enumerate(sides))
-            except ValueError:  # the prompts ran out
-                count *= 2
-                continue
-            return plain, fast
+        rng = np.random.default_rng((self.machine.seed, level, number))
+        pool = self._population.requests
+        requests = [pool[i] for i in rng.permutation(len(pool))]
+        plain, fast = (self._window(side, requests, level, 2 * number + side) for side in (0, 1))
+        return plain, fast
 
-    def _run(
-        self, config: EngineConfig, requests: Sequence[SimRequest], level: int, seed: int, window_s: float
-    ) -> VirtualResult:
-        noise = replace(JITTER, seed=1000 * level + seed)
-        core = SimulatedCore(config, self._hardware, noise=noise, text=self._text)
-        requests_wanted = max(REQUESTS_PER_WORKER * level, MIN_REQUESTS)
-        loop = VirtualLoop(level, requests_wanted, window_s=window_s, settle_requests=1)
+    def _window(self, side: int, requests: Sequence[SimRequest], level: int, seed: int) -> VirtualResult:
+        """Workers start spread over one request's duration at this level, which the warm-up told, as in a sweep."""
+        known = (side, level)
+        if known not in self._request_s:
+            warm = self._run(side, requests, seed, VirtualLoop(level, 2 * level, settle_requests=level))
+            self._request_s[known] = level * warm.window_s / warm.requests
+        loop = VirtualLoop(
+            level,
+            max(REQUESTS_PER_WORKER * level, MIN_REQUESTS),
+            window_s=WINDOW_S,
+            spread_s=self._request_s[known],
+            settle_requests=round(self._settle * (level - 1)),
+        )
+        return self._run(side, requests, seed, loop)
+
+    def _run(self, side: int, requests: Sequence[SimRequest], seed: int, loop: VirtualLoop) -> VirtualResult:
+        noise = replace(JITTER, seed=100_000_000 * self.machine.seed + 1000 * loop.concurrency + seed)
+        core = SimulatedCore((self._plain, self._fast)[side], self._hardware, noise=noise, text=self._text)
         return run_closed_loop(core, requests.__getitem__, loop)
 
 
-def make_bank(machine: Machine, size: int, effort: Effort) -> Bank:
-    """`size` pairs of cells at each level, and the truth."""
+def make_bank(machine: Machine, size: int) -> Bank:
+    """`size` pairs of cells at each level, and the truth of the same prompts."""
     cells = Cells(machine)
     pairs = {level: [cells.pair(level, number) for number in range(size)] for level in machine.levels}
-    true = truth(
-        load_profile(machine.profile, PROFILES),
-        PRESETS[machine.hardware],
-        get_workload(machine.workload),
-        machine.levels,
-        effort=effort,
-    )
+    true = [cells.truth.level(level) for level in machine.levels]
     return Bank(
         machine,
         {level: tuple(ln_ratio(*pair) for pair in found) for level, found in pairs.items()},
         {level: math.fsum(a.window_s + b.window_s for a, b in found) / size for level, found in pairs.items()},
-        {level.concurrency: math.log(level.speedup) for level in true.levels},
-        max(level.speedup_error for level in true.levels),
-        tuple(crossing.concurrency for crossing in true.crossings),
+        {level.concurrency: math.log(level.speedup) for level in true},
+        max(level.speedup_error for level in true),
+        tuple(crossing.concurrency for crossing in cells.truth.crossings(true)),
     )
 
 

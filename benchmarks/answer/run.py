@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.answer import table
-from benchmarks.answer.bank import Bank, Cells, Machine, make_bank
+from benchmarks.answer.bank import EFFORT, SETTLE, Bank, Cells, Machine, make_bank
 from benchmarks.answer.costfit import UNSEEN_FORMS, FitError, power_law, simulated, written
 from benchmarks.answer.design import Design, carry_out
 from benchmarks.answer.full import FullCheck, full_check
@@ -25,13 +25,12 @@ from benchmarks.answer.score import Score, score
 from benchmarks.answer.verify import VerifyScore, verify_scores
 from benchmarks.answer.world import World
 from benchmarks.answer.worlds import MACHINES, all_worlds, of_machine
-from loadgen.simulator.truth import Effort
+from loadgen.simulator.hardware import PRESETS
 from loadgen.store.codec import decode, encode
 
 CACHE = Path(".cache") / "answer-bench"
 RUNS = 2000
 BANK = 24
-EFFORT = Effort(population=6000, sample=1200, relative_error=0.004)
 GRID = Design("fixed grid, 3 repeats", 3, refine=False)
 REFINE = Design("--refine", 1, refine=True)
 NARROW = Design("--refine --half-width 5%", 1, refine=True, wanted=0.05)
@@ -71,12 +70,12 @@ def main() -> None:
 
 def bank_of(machine: Machine, *, fresh: bool = False) -> Bank:
     """The machine's bank, simulated once and kept."""
-    key = f"{zlib.crc32(repr((machine, BANK, EFFORT)).encode()):08x}"
+    key = f"{zlib.crc32(repr((machine, BANK, EFFORT, SETTLE, PRESETS[machine.hardware])).encode()):08x}"
     path = CACHE / f"{machine.hardware}-{key}.json"
     if path.exists() and not fresh:
         return decode(path.read_bytes(), Bank)
     print(f"simulating cells: {machine.name} ...", file=sys.stderr, flush=True)
-    bank = make_bank(machine, BANK, EFFORT)
+    bank = make_bank(machine, BANK)
     CACHE.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encode(bank))
     return bank

@@ -15,7 +15,15 @@ HALF_WIDTH = 0.10
 LOOKS = 8
 """Looks at the data that are planned, the last one included: the 5 % of wrong signs are spread over them."""
 ASIDE = 0.2
-"""Octaves between the crossing and the levels whose repeats narrow it: far enough apart to hold the curve's slope."""
+"""Most octaves between the crossing and the levels whose repeats narrow it."""
+CLOSER = 0.75
+"""They lie at this share of the half-width to either side: the nearer, the less hangs on the curve between them."""
+FLANK = 0.25
+"""Octaves within which there must be a level with three repeats on each side of a crossing, however narrow its interval
+is: what stops for being narrow by luck is else found where a level happens to lie (issue 4)."""
+MARGIN = 0.25
+"""A new level lies where the line through its neighbours passes 0, but leaves this share of their gap to either side:
+a cliff is closed in at least so fast."""
 TESTED = 3
 """Levels that typically have three repeats: Holm's first step divides by them."""
 STEP = 8
@@ -46,8 +54,8 @@ def propose(verdict: BreakEven, stats: Sequence[LevelStat], *, highest: int, wan
 
     While the highest level leans to a gain, it doubles. A level that decides the status (beside a change of sign, the
     highest, the best one of a profile that only loses) gets repeats until it is sure. A crossing that is found gets a
-    level in the middle of its bracket until a curve can be drawn, then repeats beside it until its half-width is
-    `wanted`.
+    level inside its bracket until a curve can be drawn, then a flank on either side, and repeats beside it until its
+    half-width is `wanted`.
     A caller that goes round must say how many looks it plans (`find_break_even(looks=…)`), or the error rate of the
     final verdict is not the stated one.
     """
@@ -102,29 +110,35 @@ def _more(stat: LevelStat) -> int | None:
 
 
 def _narrow(crossing: Crossing, stats: Sequence[LevelStat], wanted: float, repeats: dict[int, int]) -> None:
-    if half_width(crossing) <= wanted:
-        return
+    """Repeats on both sides of a curve's crossing until it is narrow, and flanks at all events; else a new level."""
+    width = half_width(crossing)
     if crossing.exact is None:
-        _bisect(crossing, stats, repeats)
+        if width > wanted:
+            _bisect(crossing, stats, repeats)
         return
     have = {stat.level: stat.n for stat in stats}
-    need = (half_width(crossing) / wanted) ** 2
-    near = sum(n for level, n in have.items() if abs(math.log2(level / crossing.exact)) <= 2 * ASIDE)
-    more = min(max(2, math.ceil((max(near, 2 * MIN_N)) * (need - 1))), STEP)
-    low = min(max(round(crossing.exact * 2**-ASIDE), 1), math.floor(crossing.exact))
-    high = max(round(crossing.exact * 2**ASIDE), low + 1)
-    for level, share in ((low, more // 2), (high, more - more // 2)):
-        repeats[level] = min(have.get(level, 0) + share, MAX_REPEATS)
+    aside = min(CLOSER * math.log2(1 + width), ASIDE)
+    low = min(max(round(crossing.exact * 2**-aside), 1), math.floor(crossing.exact))
+    high = max(round(crossing.exact * 2**aside), low + 1)
+    if width > wanted:
+        near = sum(n for level, n in have.items() if abs(math.log2(level / crossing.exact)) <= 2 * ASIDE)
+        more = min(max(2, math.ceil(max(near, 2 * MIN_N) * ((width / wanted) ** 2 - 1))), STEP)
+        for level, share in ((low, more // 2), (high, more - more // 2)):
+            repeats[level] = min(have.get(level, 0) + share, MAX_REPEATS)
+    for level, side in ((low, -1), (high, 1)):
+        if not any(n >= MIN_N and 0 <= side * math.log2(other / crossing.exact) <= FLANK for other, n in have.items()):
+            repeats[level] = max(repeats.get(level, 0), have.get(level, 0), MIN_N)
 
 
 def _bisect(crossing: Crossing, stats: Sequence[LevelStat], repeats: dict[int, int]) -> None:
-    """A level in the middle of the gap where the sign changes; where there is none between, repeats at its ends."""
+    """A level in the gap where the sign changes; where there is none between, repeats at its ends."""
     inside = [stat for stat in stats if crossing.level_below <= stat.level <= crossing.level_above]
     falls = crossing.direction == "down"
     below, above = next(
         (a, b) for a, b in itertools.pairwise(inside) if (a.mean > 0) == falls and (b.mean > 0) != falls
     )
-    middle = round(math.sqrt(below.level * above.level))
+    share = min(max(below.mean / (below.mean - above.mean), MARGIN), 1 - MARGIN)
+    middle = round(below.level ** (1 - share) * above.level**share)
     if below.level < middle < above.level:
         repeats[middle] = MIN_N
         return
