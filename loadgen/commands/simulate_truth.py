@@ -53,6 +53,8 @@ def print_truth(request: TruthRequest) -> None:
         return
     for one in found:
         typer.echo("\n".join(table(one)) + "\n")
+    if hardware.source:
+        typer.echo(f"{hardware.name} was {hardware.source}.")
 
 
 def as_data(found: "Truth") -> dict[str, Any]:
