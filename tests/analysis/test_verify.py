@@ -110,15 +110,20 @@ def test_no_comparison_is_open() -> None:
     assert overall(()) is Verdict.OPEN
 
 
+@pytest.mark.parametrize("loud", [0.01, 0.03])
 @pytest.mark.parametrize("case", ["one level at the margin", "all levels at the margin"])
-def test_wrong_verdicts_stay_below_their_rate(case: str) -> None:
-    """1,000 runs (docs/method.md) give 4.9 % false "holds" and 4.1 % false "does not hold" at most; here 150."""
+def test_wrong_verdicts_stay_below_their_rate(case: str, loud: float) -> None:
+    """1,000 runs (docs/method.md) give 3.2 % false "holds" and 1.0 % false "does not hold" at most; here 150. A level
+    that is louder than the rest is what a line through the variances misses.
+    """
     rng = random.Random(5)
     bound = math.log1p(MARGIN)
     verdicts = []
     for _ in range(150):
         means = [-bound] * 6 if case.startswith("all") else [-bound, 0.0, 0.0, 0.0, 0.0, 0.0]
-        found = compare([sample(2**i, noisy(rng, mean)) for i, mean in enumerate(means)], MARGIN)
+        levels = [(2**i, mean, loud if i == 2 else 0.01) for i, mean in enumerate(means)]
+        beside = (Role.STATIC, Role.NONE) if case.startswith("all") else (Role.STATIC,)
+        found = compare([sample(i, noisy(rng, mean, sd), one) for i, mean, sd in levels for one in beside], MARGIN)
         verdicts.append(overall(found))
     assert verdicts.count(Verdict.HOLDS) <= 0.1 * 150
     assert verdicts.count(Verdict.FAILS) <= 0.1 * 150
