@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadgen.analysis.lossless_model import Drafted, LosslessFinding
 from loadgen.profiles.loader import load_profile
@@ -10,9 +10,9 @@ from loadgen.simulator.bugs import Bug
 from loadgen.simulator.config import engine_config
 from loadgen.simulator.core import SimulatedCore
 from loadgen.simulator.hardware import DEFAULT_HARDWARE, PRESETS
-from loadgen.simulator.model import SimRequest
+from loadgen.simulator.model import SimRequest, StepOutput
 from loadgen.simulator.noise import Noise
-from loadgen.simulator.text import TextModel
+from loadgen.simulator.text import Continuation, TextModel, with_flips
 from loadgen.simulator.tokens import encode, render_chat
 from loadgen.sweep.lossless_client import Answer, Ask, LosslessServer
 from loadgen.sweep.lossless_flow import LosslessRun
@@ -26,10 +26,17 @@ class VirtualServer:
     """An engine core that answers one request at a time, in no time."""
 
     def __init__(
-        self, profile: str, *, flips: float = 0.0, bug: str | None = None, accepts: bool = True, seed: int = 0
+        self,
+        profile: str,
+        *,
+        flips: float = 0.0,
+        bug: str | None = None,
+        accepts: bool = True,
+        seed: int = 0,
+        text: TextModel | None = None,
     ) -> None:
-        self._text = TextModel()
-        noise = Noise(flip_share=flips, seed=sum(map(ord, profile)) + 1000 * seed)
+        self._text = text or TextModel()
+        self._noise = noise = Noise(flip_share=flips, seed=sum(map(ord, profile)) + 1000 * seed)
         self._core = SimulatedCore(
             engine_config(load_profile(profile)),
             PRESETS[DEFAULT_HARDWARE],
@@ -39,6 +46,8 @@ class VirtualServer:
         )
         self._number = itertools.count()
         self._accepts = accepts
+        self._greedy: dict[tuple[tuple[int, ...], int], list[StepOutput]] = {}
+        self._flipped: dict[tuple[int, ...], Continuation] = {}
         self._counts = [0, 0, 0, 0]
         self.asked = 0
         """Questions answered so far."""
@@ -51,27 +60,55 @@ class VirtualServer:
     async def answer(self, ask: Ask) -> Answer:
         """One completion."""
         self.asked += 1
+        if self._core.config.method == "none":
+            tokens = self.said(ask)
+            chunks = [1] * len(tokens)
+            self._count(0, 0, len(tokens))
+        else:
+            steps = self._steps(ask)
+            tokens = [token for output in steps for token in output.new_token_ids]
+            chunks = [len(output.new_token_ids) for output in steps]
+            for output in steps:
+                self._count(output.drafted, output.accepted, len(output.new_token_ids))
+        answer = Answer(tuple(tokens), tuple(chunks) if ask.stream else ())
+        if ask.logprobs is None:
+            return answer
+        model = self._text.continuation(ask.prompt)
+        return replace(
+            answer,
+            chosen=tuple(model.logprob(at, token) for at, token in enumerate(tokens)),
+            top=tuple(dict(model.top_logprobs(at, ask.logprobs)) for at in range(len(tokens))),
+        )
+
+    def said(self, ask: Ask) -> list[int]:
+        """What the engine says without drafts and bugs: the model's own answer, without going through the steps."""
+        answer = self._text.continuation(ask.prompt, temperature=ask.temperature, seed=ask.seed)
+        if self._noise.flip_share and ask.temperature == 0:
+            if ask.prompt not in self._flipped:
+                salt = f"{self._noise.seed}/{self._core.config.method}"
+                self._flipped[ask.prompt] = with_flips(self._text, answer, self._noise.flip_share, salt)
+            answer = self._flipped[ask.prompt]
+        return list(answer.tokens[: min(ask.max_tokens, answer.natural_length)])
+
+    def _steps(self, ask: Ask) -> list[StepOutput]:
+        """What the engine puts out, step by step; at temperature 0 it says the same when asked again."""
+        if ask.temperature > 0:
+            return self.run(ask)
+        key = ask.prompt, ask.max_tokens
+        if key not in self._greedy:
+            self._greedy[key] = self.run(ask)
+        return self._greedy[key]
+
+    def run(self, ask: Ask) -> list[StepOutput]:
+        """What the engine puts out, really asked."""
         request = SimRequest(str(next(self._number)), ask.prompt, ask.max_tokens, ask.temperature, ask.seed)
         self._core.add(request, 0.0)
-        tokens: list[int] = []
-        chunks: list[int] = []
-        finished = False
-        while not finished:
+        steps: list[StepOutput] = []
+        while not steps or steps[-1].finish_reason is None:
             result = self._core.step(0.0)
             assert result is not None
-            for output in result.outputs:
-                tokens += output.new_token_ids
-                chunks.append(len(output.new_token_ids))
-                self._count(output.drafted, output.accepted, len(output.new_token_ids))
-                finished = output.finish_reason is not None
-        model = self._text.continuation(ask.prompt)
-        wanted = range(len(tokens)) if ask.logprobs is not None else ()
-        return Answer(
-            tuple(tokens),
-            tuple(chunks) if ask.stream else (),
-            tuple(model.logprob(at, tokens[at]) for at in wanted),
-            tuple(dict(model.top_logprobs(at, ask.logprobs or 0)) for at in wanted),
-        )
+            steps += result.outputs
+        return steps
 
     def _count(self, drafted: int, accepted: int, made: int) -> None:
         new = (bool(drafted), drafted, accepted if self._accepts else 0, made)
@@ -83,7 +120,8 @@ class VirtualServer:
 
     async def since_mark(self) -> Drafted:
         """What the counters did since the mark."""
-        return Drafted(*map(float, self._counts))
+        drafts, drafted, accepted, made = map(float, self._counts)
+        return Drafted(drafts, drafted, accepted, made)
 
 
 class Both:
@@ -129,8 +167,11 @@ def prompts(case: Case, number: int) -> Sequence[Prompt]:
 
 def servers_of(case: Case) -> Both:
     """The baseline and the server under test."""
-    tested = VirtualServer(case.profile, flips=case.flips, bug=case.bug, accepts=case.accepts, seed=case.seed)
-    return Both(baseline=VirtualServer("baseline", flips=case.flips, seed=case.seed), profile=tested)
+    text = TextModel()
+    tested = VirtualServer(
+        case.profile, flips=case.flips, bug=case.bug, accepts=case.accepts, seed=case.seed, text=text
+    )
+    return Both(baseline=VirtualServer("baseline", flips=case.flips, seed=case.seed, text=text), profile=tested)
 
 
 def plan_of(case: Case) -> LosslessPlan:

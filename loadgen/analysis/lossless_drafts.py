@@ -8,7 +8,10 @@ FAULT_DRAFTS = 100
 """From so many drafts on, not one accepted token is a fault of the server."""
 
 
-def not_tested_because(drafted: Drafted) -> str | None:
+GREEDY_CURE = "take a workload that repeats its input (code-edit), more --prompts, or a larger --max-tokens"
+
+
+def not_tested_because(drafted: Drafted, cure: str = GREEDY_CURE) -> str | None:
     """The reason, one clause with its cure; None if enough tokens came from accepted drafts."""
     if drafted.drafts is None or drafted.accepted_tokens is None:
         return "the server has no counters of speculative decoding, so nobody knows whether a draft was accepted"
@@ -20,7 +23,6 @@ def not_tested_because(drafted: Drafted) -> str | None:
     if drafted.accepted_tokens < FEWEST_ACCEPTED:
         return (
             f"only {drafted.accepted_tokens:.0f} tokens came from accepted drafts and {FEWEST_ACCEPTED} are needed; "
-            "take a workload that repeats its input (code-edit), more --prompts (--samples above temperature 0), "
-            "or a larger --max-tokens"
+            f"{cure}"
         )
     return None

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
-from loadgen.analysis.lossless_drafts import not_tested_because
+from loadgen.analysis.lossless_drafts import FEWEST_ACCEPTED, not_tested_because
 from loadgen.analysis.lossless_model import Drafted, Place, PlaceFinding, Quality, SamplingFinding
 
 MARGIN = 0.1
@@ -43,7 +43,7 @@ def judge_sampling(
     """The verdict at one temperature: `places` against the profile, `control` the baseline against itself."""
     found = compare_places(places, alpha, seed)
     baseline = compare_places(control, alpha, seed + 1)
-    quality, reason = _verdict(found, baseline, drafted, margin, alpha)
+    quality, reason = _verdict(found, baseline, not_tested_because(drafted, _cure(drafted, samples)), margin, alpha)
     return SamplingFinding(quality, reason, temperature, samples, margin, alpha, found, baseline, drafted)
 
 
@@ -102,8 +102,16 @@ def _divergence(p: float, q: float) -> float:
     return 2 * sum(x * math.log(x / m) for x in (p, q) if x > 0)
 
 
+def _cure(drafted: Drafted, samples: int) -> str:
+    """How many samples would do, from what these accepted."""
+    if not drafted.accepted_tokens:
+        return "take a workload that repeats its input (code-edit)"
+    needed = math.ceil(samples * FEWEST_ACCEPTED / drafted.accepted_tokens / 100) * 100
+    return f"take a workload that repeats its input (code-edit), or --samples {needed}"
+
+
 def _verdict(
-    found: Sequence[PlaceFinding], control: Sequence[PlaceFinding], drafted: Drafted, margin: float, alpha: float
+    found: Sequence[PlaceFinding], control: Sequence[PlaceFinding], untested: str | None, margin: float, alpha: float
 ) -> tuple[Quality, str]:
     differing = [place for place in found if _differs(place, alpha)]
     if any(_differs(place, alpha) for place in control):
@@ -119,7 +127,6 @@ def _verdict(
             f"{worst.tv:.0%} of its tokens at position {worst.position} are other ones "
             f"(p = {worst.p_holm:.1g} after Holm){why}"
         )
-    untested = not_tested_because(drafted)
     if untested is None and not found:
         untested = "no draft was accepted in the greedy answers, so there is no place to sample at"
     if untested:

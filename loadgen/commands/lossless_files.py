@@ -96,6 +96,24 @@ def write_again(folder: RunFolder) -> Mapping[str, Path]:
     return write_lossless(folder.path, finding, about)
 
 
+def row_of(folder: RunFolder) -> dict[str, object]:
+    """The run as one of a list: the keys of a sweep's row, and `quality`."""
+    stored = stored_request(folder)
+    sweep, result = stored.request.sweep, folder.path / INSIDE / RESULT
+    quality = read_result(result)[0].quality.value if result.is_file() else "not through: --resume goes on"
+    return {
+        "run": folder.run_id,
+        "engine": stored.request.engine.name,
+        "simulated": stored.simulated,
+        "profiles": (sweep.against, sweep.profile),
+        "workloads": (sweep.workload,),
+        "levels": (),
+        "cells": 0,
+        "cells_planned": 0,
+        "quality": f"{sweep.profile} against {sweep.against} on {sweep.workload}: {quality}",
+    }
+
+
 def resume_words(folder: RunFolder) -> str:
     """The command that goes on."""
     where = folder.run_id if folder.path.parent == RUNS else shlex.quote(str(folder.path))

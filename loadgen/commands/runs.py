@@ -16,13 +16,15 @@ def command(
 
     Example: loadgen runs
     """
+    from loadgen.commands.lossless_files import lossless_runs, row_of
     from loadgen.store.codec import encode
 
     found = list_runs(runs)
     damaged = unreadable_runs(runs)
+    quality = [row_of(folder) for folder in lossless_runs(runs)]
     for error in damaged.values():
         typer.echo(f"loadgen: {error}", err=True)
-    if not found and not damaged and not as_json:
+    if not found and not damaged and not quality and not as_json:
         typer.echo(f"There is no run under {runs}/ yet; `make sweep PROFILE=ngram` makes one.")
     for run in found:
         manifest = run.manifest()
@@ -46,3 +48,9 @@ def command(
             f"{run.run_id}  {manifest.engine}{mark}  {', '.join(manifest.profiles)} on {', '.join(workloads)}"
             f"  cells {row['cells']}/{row['cells_planned']}"
         )
+    for row in quality:
+        if as_json:
+            typer.echo(encode(row).decode())
+            continue
+        mark = " SIMULATED" if row["simulated"] else ""
+        typer.echo(f"{row['run']}  {row['engine']}{mark}  lossless: {row['quality']}")

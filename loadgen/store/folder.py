@@ -219,6 +219,11 @@ def find_run(name: str, runs: Path = RUNS) -> RunFolder:
     for path in (Path(name), runs / name):
         if (path / "manifest.json").is_file():
             return RunFolder(path)
+        if (path / "lossless" / "request.json").is_file():
+            raise UsageError(
+                f"{name} is a run of loadgen lossless, which has no cells; only loadgen report and loadgen lossless "
+                "--resume take it."
+            )
     known = ", ".join(run.run_id for run in list_runs(runs)[-3:]) or "none yet"
     raise UsageError(f"{name} is no run; give a run folder, its name under {runs}/, or latest (newest here: {known}).")
 

@@ -64,6 +64,17 @@ def test_an_interrupted_test_goes_on_without_asking_again(tmp_path: Path) -> Non
     result = json.loads((folder / "lossless/result.json").read_text())
     assert (result["quality"], result["greedy"]["drafted"]["at_least"]) == ("same quality", False)
     reports_are_written_again(folder, result)
+    the_run_is_listed_and_no_sweep(folder)
+
+
+def the_run_is_listed_and_no_sweep(folder: Path) -> None:
+    """`loadgen runs` shows it; what needs cells says why it does not take it."""
+    listed = CliRunner().invoke(app, ["runs", "--runs", str(folder.parent)], catch_exceptions=False).stdout
+    assert (
+        listed == f"{folder.name}  simulator SIMULATED  lossless: ngram against baseline on code-edit: same quality\n"
+    )
+    with pytest.raises(UsageError, match="a run of loadgen lossless, which has no cells"):
+        CliRunner().invoke(app, ["analyse", str(folder)], catch_exceptions=False)
 
 
 def reports_are_written_again(folder: Path, result: dict[str, Any]) -> None:
