@@ -2,15 +2,20 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from loadgen.analysis.model import Estimate
 from loadgen.commands.simulate_against import CurveLevel, curve, table
+from loadgen.commands.simulate_fit import run_configs
 from loadgen.errors import UsageError
+from loadgen.simulator.config import capture_sizes
+from loadgen.simulator.curve import Lengths, tokens_per_s
 from loadgen.simulator.hardware import PRESETS
 from loadgen.store.folder import RunFolder
+from loadgen.workloads.lengths import parse_lengths
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "h200" / "dense8b"
@@ -54,3 +59,25 @@ def test_a_run_whose_texts_decide_is_refused(tmp_path: Path) -> None:
         (folder / "profiles" / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(UsageError, match="only its step times"):
         curve(RunFolder(folder), PRESETS["h200-dense8b"])
+
+
+def speedups(folder: Path, profile: str, against: str, levels: Sequence[int], limit: int = 512) -> list[float]:
+    """Of the shipped machine, in a closed loop of the run's lengths; graphs up to so many tokens."""
+    configs = {
+        name: replace(config, capture_sizes=capture_sizes(limit))
+        for name, config in run_configs(RunFolder(folder)).items()
+    }
+    lengths = Lengths(473, parse_lengths("uniform:64-192"))
+    own, base = (tokens_per_s(PRESETS["h200-dense8b"], configs[name], lengths, levels) for name in (profile, against))
+    return [round(own[level] / base[level], 2) for level in levels]
+
+
+def test_a_higher_graph_limit_is_foretold_as_the_page_says() -> None:
+    assert speedups(EXAMPLE, "layer-draft-k3", "baseline", (16, 32)) == [0.93, 0.87]
+    assert speedups(EXAMPLE, "layer-draft-k3", "baseline", (16, 32), limit=1024) == [1.24, 1.07]
+
+
+def test_the_verification_that_no_fit_saw_is_met_as_the_page_says() -> None:
+    levels, verify = (13, 15, 32), EXAMPLE / "verify"
+    assert speedups(verify, "layer-draft-k3", "baseline", levels) == [1.27, 1.05, 0.87]
+    assert speedups(verify, "layer-draft-k3", "layer-draft-schedule", levels) == [1.39, 2.42, 1.75]
