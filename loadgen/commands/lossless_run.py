@@ -115,7 +115,8 @@ def _carry_out(
             try:
                 finding, plan = uvloop.run(_run(job))
             except InterruptedRunError:
-                typer.echo(f"Interrupted: {files.resume_words(folder)} goes on.", err=True)
+                if not as_json:
+                    typer.echo(f"Interrupted: {files.resume_words(folder)} goes on.", err=True)
                 return ExitCode.INTERRUPTED
             except LoadgenError as error:
                 if not journal.answers:

@@ -265,7 +265,7 @@ def how_facts(finding: LosslessFinding, about: LosslessAbout) -> Facts:
     facts = [
         ("Tested", about.created_at),
         ("loadgen", about.loadgen_version),
-        ("Engine", f"{about.engine} ({about.engine_reason.rstrip('.')})"),
+        ("Engine", _engine(about)),
         ("Prompts", f"{greedy.exact.n // max(1, len(greedy.arms)) if greedy else 0} of {about.workload}"),
         ("Output cap", f"{about.max_tokens} tokens" if about.max_tokens else "the workload's own"),
         (
@@ -281,6 +281,12 @@ def how_facts(finding: LosslessFinding, about: LosslessAbout) -> Facts:
             ("Seeds", f"{sent}: {plan.seeds.why}" if plan.seeds.why else sent),
         ]
     return [*facts, ("Seed of the test", str(plan.seed))]
+
+
+def _engine(about: LosslessAbout) -> str:
+    """The engine and why it was taken; a reason that begins with its name says it already."""
+    reason = about.engine_reason.rstrip(".")
+    return reason if reason.startswith(about.engine) else f"{about.engine} ({reason})"
 
 
 def rate_words(rate: Rate, what: str = "") -> str:
