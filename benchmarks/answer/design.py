@@ -25,6 +25,8 @@ class Outcome:
     seconds: float
     shift: float
     looks: int
+    stats: tuple[LevelStat, ...] = ()
+    """What the verdict was read from (of one session)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def carry_out(world: World, design: Design, rng: np.random.Generator) -> Outcome
     if design.sessions > 1:
         verdict = _over_sessions(world, design, rng, data, shift, looks)
     seconds = math.fsum(len(values) * world.pair_seconds(level) for level, values in data.items())
-    return Outcome(verdict, design.sessions * seconds, shift, taken)
+    return Outcome(verdict, design.sessions * seconds, shift, taken, tuple(_stats(data)))
 
 
 def _over_sessions(

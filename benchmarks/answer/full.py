@@ -1,21 +1,36 @@
 """A check of composed runs: the same design with every cell simulated anew, prompts and noise its own."""
 
+import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks.answer.bank import Cells
-from benchmarks.answer.design import Design, carry_out
+from benchmarks.answer.design import Design, Outcome, carry_out
+from benchmarks.answer.parallel import spread
 from benchmarks.answer.score import Score, score
 from benchmarks.answer.world import World
+
+CHUNK = 10
+
+
+@dataclass(frozen=True)
+class FullScore:
+    """A score, and how far off the crossings are on average: mean ln(crossing / true one) and its standard error."""
+
+    score: Score
+    bias: float
+    bias_error: float
 
 
 @dataclass(frozen=True)
 class FullCheck:
     """Scores of the same design, composed and fully simulated, without start effects."""
 
-    composed: Score
-    simulated: Score
+    composed: FullScore
+    simulated: FullScore
 
 
 @dataclass(frozen=True)
@@ -28,16 +43,47 @@ class SimulatedWorld(World):
         """`count` fresh pairs of virtual cells."""
         if self.cells is None:
             raise ValueError("a simulated world needs its cells")
-        numbers = rng.integers(1000, 10_000_000, count)
+        numbers = rng.integers(1000, 1_000_000_000, count)
         return [self.cells.ln_ratio(level, int(number)) + shift for number in numbers]
 
 
-def full_check(world: World, cells: Cells, design: Design, runs: int) -> FullCheck:
-    """`runs` runs of either kind."""
+def full_check(world: World, cells: Cells, design: Design, runs: int, jobs: int = 1) -> FullCheck:
+    """`runs` runs whose every cell is simulated, against the truth at every whole concurrency around the crossing (the
+    engine has steps that no curve through a few levels shows); and ten times as many composed ones.
+    """
     plain = replace(world, start_sd=0.0)
     fields = {name: getattr(plain, name) for name in World.__dataclass_fields__ if not name.startswith("_")}
     lived = SimulatedWorld(**fields, cells=cells)
+    truth = replace(plain, curve=_exact(world, cells).__getitem__)
     rng = np.random.default_rng(77)
     composed = [carry_out(plain, design, rng) for _ in range(10 * runs)]
-    simulated = [carry_out(lived, design, rng) for _ in range(runs)]
-    return FullCheck(score(plain, "composed", composed), score(lived, "fully simulated", simulated))
+    seeds = np.random.SeedSequence(78).spawn(math.ceil(runs / CHUNK))
+    chunks = spread([lambda seed=seed: _runs(lived, design, seed) for seed in seeds], jobs)
+    simulated = [outcome for chunk in chunks for outcome in chunk][:runs]
+    return FullCheck(_score(plain, "composed", composed), _score(truth, "fully simulated", simulated))
+
+
+def _runs(world: World, design: Design, seed: np.random.SeedSequence) -> list[Outcome]:
+    rng = np.random.default_rng(seed)
+    return [carry_out(world, design, rng) for _ in range(CHUNK)]
+
+
+def _exact(world: World, cells: Cells) -> dict[int, float]:
+    """True ln speed-ups: by long quiet runs near the world's crossings, else the world's own."""
+    places = [place for place, _ in world.crossings()]
+    near = {level for place in places for level in range(math.floor(place * 0.8), math.ceil(place * 1.25) + 1)}
+    return {
+        level: math.log(cells.truth.level(level).speedup) if level in near else world.curve(level)
+        for level in range(1, world.highest + 1)
+    }
+
+
+def _score(world: World, design: str, outcomes: Sequence[Outcome]) -> FullScore:
+    turns = [place for place, _ in world.crossings()]
+    off = [
+        min((math.log(one.exact / turn) for turn in turns), key=abs)
+        for outcome in outcomes
+        for one in outcome.verdict.crossings
+        if one.exact is not None
+    ]
+    return FullScore(score(world, design, outcomes), statistics.fmean(off), statistics.stdev(off) / math.sqrt(len(off)))

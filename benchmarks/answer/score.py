@@ -1,5 +1,6 @@
 """Scores runs against the truth: every run counts, a censored status as a one-sided interval."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +30,18 @@ class Score:
     """Of these: the exact interval holds the exact crossing. Nominal 95 %."""
     whole_covered: float | None
     """Of these: the published whole numbers hold the crossing."""
+    by_bracket: int
+    """Crossings that no curve narrowed."""
     bracket_covered: float | None
+    """Of these: the bracket holds the crossing."""
+    bias: float | None
+    """Mean ln(crossing / nearest true one of its direction) of the curves' crossings."""
     false_found: float | None
     """Share of runs that found a crossing where there is none."""
     half_width: float | None
     """Median half-width of the found crossings, as a share of the crossing."""
+    exact_half_width: float | None
+    """The same for the real-numbered intervals of the curves, also where they lie within one whole request."""
     seconds: float
     """Mean measured seconds."""
 
@@ -46,6 +54,7 @@ def score(world: World, design: str, outcomes: Sequence[Outcome], *, sessions: i
     crossings = [(one, turns) for verdict, turns in found for one in verdict.crossings]
     curves = [(one, turns) for one, turns in crossings if one.kind == "curve"]
     brackets = [(one, turns) for one, turns in crossings if one.kind == "bracket"]
+    off = [distance for one, turns in curves if (distance := _off(one, turns)) is not None]
     empty = [verdict for verdict, turns in judged if not turns]
     return Score(
         world=world.name,
@@ -56,9 +65,12 @@ def score(world: World, design: str, outcomes: Sequence[Outcome], *, sessions: i
         by_curve=len(curves),
         curve_covered=_share([_exactly(one, turns) for one, turns in curves]),
         whole_covered=_share([_wholly(one, turns) for one, turns in curves]),
+        by_bracket=len(brackets),
         bracket_covered=_share([_wholly(one, turns) for one, turns in brackets]),
+        bias=statistics.fmean(off) if off else None,
         false_found=_share([verdict.status is BreakEvenStatus.FOUND for verdict in empty]),
         half_width=statistics.median(half_width(one) for one, _ in crossings) if crossings else None,
+        exact_half_width=statistics.median(map(_exact_half_width, curves)) if curves else None,
         seconds=statistics.fmean(outcome.seconds for outcome in outcomes),
     )
 
@@ -91,6 +103,17 @@ def _exactly(crossing: Crossing, turns: Turns) -> bool:
 def _wholly(crossing: Crossing, turns: Turns) -> bool:
     low, high = crossing.ci95
     return any(low <= int(place) <= high and way == crossing.direction for place, way in turns)
+
+
+def _off(crossing: Crossing, turns: Turns) -> float | None:
+    """ln(crossing / the nearest true one of its direction); None if there is none."""
+    alike = [math.log(crossing.exact / place) for place, way in turns if way == crossing.direction and crossing.exact]
+    return min(alike, key=abs, default=None)
+
+
+def _exact_half_width(curve: tuple[Crossing, Turns]) -> float:
+    (low, high), exact = curve[0].exact_ci95 or (0.0, 0.0), curve[0].exact or 1.0
+    return (high - low) / 2 / exact
 
 
 def _share(values: Sequence[bool]) -> float | None:

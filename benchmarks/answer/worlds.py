@@ -12,6 +12,13 @@ MACHINES = (
     Machine("l4-8b-int4", "code-edit", "ngram", (1, 2, 4, 8, 16, 24, 32, 48, 64)),
     Machine("h200-8b", "chat", "eagle3", (1, 4, 16, 32, 64, 96, 128)),
 )
+UNSEEN = (
+    Machine("h100-8b", "chat", "draft-model", (1, 4, 16, 32, 64, 96, 128), seed=11),
+    Machine("rtx4090-8b-int4", "rag-quote", "ngram", (1, 2, 4, 6, 8, 12, 16, 24, 32, 64), seed=12),
+    Machine("rtx5090-8b-int4", "chat", "mtp", (1, 2, 4, 8, 12, 16, 24, 32, 64), seed=13),
+    Machine("rtx5090-8b-int4", "code-edit", "ngram", (1, 2, 4, 6, 8, 10, 12, 16, 24, 32, 64), seed=14),
+)
+"""Machines, prompts and noise that no choice of the method was made by: it was frozen before they ran (b9ae31c)."""
 START_SD = 0.01
 """As the simulator's default: each server start is 1 % faster or slower."""
 SLOW_SHARE = 0.1
@@ -23,7 +30,8 @@ def of_machine(bank: Bank) -> World:
     """The machine itself, with the simulator's start effects; a sweep starts with powers of two below the top."""
     top = max(bank.machine.levels)
     grid = tuple(2**power for power in range(int(math.log2(top))))
-    return World(bank.machine.name, smooth(bank.truth), residuals_of(bank), bank.seconds, grid, top, START_SD)
+    name = bank.machine.name + (f", seed {bank.machine.seed}" if bank.machine.seed else "")
+    return World(name, smooth(bank.truth), residuals_of(bank), bank.seconds, grid, top, START_SD)
 
 
 def all_worlds(banks: Sequence[Bank]) -> list[World]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from loadgen.analysis.local_curve import local_curve
+from loadgen.analysis.local_curve import PRIOR, Prior, local_curve
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
 from loadgen.analysis.ratios import CONFIDENCE, MIN_N, t_quantile
 from loadgen.analysis.signs import LevelStat, Signs, sure_signs
@@ -26,18 +26,19 @@ def find_break_even(
     pair_seconds: Mapping[int, float] | None = None,
     looks: int = 1,
     shifts: Sequence[float] = (),
+    prior: Prior = PRIOR,
 ) -> BreakEven:
     """The status, all crossings and one sentence, from the log ratios per level (invalid levels left out).
 
     found: a sure gain and a sure loss. pays_throughout: a sure gain at the highest level and no sure loss. never_pays:
     no sure gain, a sure loss, and every leaning gain has sure losses on both sides. inconclusive: anything else, with
     what would settle it; `pair_seconds` (measured seconds of one more pair, by level) turns that into time.
-    `looks`: see `sure_signs`; `shifts`: see `local_curve`.
+    `looks`: see `sure_signs`; `shifts` and `prior`: see `local_curve`.
     """
     levels = sorted(levels, key=lambda stat: stat.level)
     signs = sure_signs(levels, looks=looks)
     status = _status(levels, signs)
-    crossings = _crossings(levels, signs, shifts) if status is BreakEvenStatus.FOUND else ()
+    crossings = _crossings(levels, signs, shifts, prior) if status is BreakEvenStatus.FOUND else ()
     if status is BreakEvenStatus.INCONCLUSIVE:
         sentence = _unsettled(levels, signs, pair_seconds or {})
     else:
@@ -66,7 +67,9 @@ def _status(levels: Sequence[LevelStat], signs: Signs) -> BreakEvenStatus:
     return BreakEvenStatus.INCONCLUSIVE
 
 
-def _crossings(levels: Sequence[LevelStat], signs: Signs, shifts: Sequence[float]) -> tuple[Crossing, ...]:
+def _crossings(
+    levels: Sequence[LevelStat], signs: Signs, shifts: Sequence[float], prior: Prior
+) -> tuple[Crossing, ...]:
     """One crossing wherever two neighbouring sure levels differ in sign."""
     sure = [stat for stat in levels if signs.by_level[stat.level]]
     turns = [
@@ -82,15 +85,17 @@ def _crossings(levels: Sequence[LevelStat], signs: Signs, shifts: Sequence[float
             low = turns[number - 1][1].level if number else levels[0].level
             high = turns[number + 1][0].level if number + 1 < len(turns) else levels[-1].level
             near = [stat for stat in levels if low <= stat.level <= high]
-            crossing = _narrowed(crossing, start, near, shifts)
+            crossing = _narrowed(crossing, start, near, shifts, prior)
         found.append(crossing)
     return tuple(found)
 
 
-def _narrowed(crossing: Crossing, start: float, near: Sequence[LevelStat], shifts: Sequence[float]) -> Crossing:
+def _narrowed(
+    crossing: Crossing, start: float, near: Sequence[LevelStat], shifts: Sequence[float], prior: Prior
+) -> Crossing:
     """The crossing by a curve through the levels near it, where they are enough; else as it was."""
     low, high = float(crossing.level_below), float(crossing.level_above)
-    curve = local_curve(near, (crossing.level_below, crossing.level_above), start, shifts)
+    curve = local_curve(near, (crossing.level_below, crossing.level_above), start, shifts, prior)
     if curve is None:
         return crossing
     whole = [min(float(math.floor(value + ROUNDING)), high - 1) for value in (curve.crossing, *curve.ci95)]

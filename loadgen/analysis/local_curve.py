@@ -35,7 +35,6 @@ RIPPLES = (0.025, 0.05)
 most a half): batches are padded to the sizes of CUDA graphs, multiples of 8 in vLLM, so a ratio has steps that no
 smooth curve has."""
 PADDING = 4.0
-SHAPES = tuple(itertools.product(BENDS, RIPPLES))
 JUMP_CHANCE = 0.1
 """Before any level is seen: the share of turns that are cliffs."""
 JUMP = 0.5
@@ -46,6 +45,24 @@ MOST_WHOLE = 256
 TAIL = 0.025
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is held possible of a curve before any level is seen."""
+
+    bends: tuple[float, ...] = BENDS
+    ripples: tuple[float, ...] = RIPPLES
+    jump_chance: float = JUMP_CHANCE
+    """Above 0."""
+
+    @property
+    def shapes(self) -> tuple[tuple[float, float], ...]:
+        """All pairs of bend and ripple, which are alike likely."""
+        return tuple(itertools.product(self.bends, self.ripples))
+
+
+PRIOR = Prior()
 
 
 @dataclass(frozen=True)
@@ -68,7 +85,11 @@ class _Noise:
 
 
 def local_curve(
-    levels: Sequence[LevelStat], bracket: tuple[int, int], start: float, shifts: Sequence[float] = ()
+    levels: Sequence[LevelStat],
+    bracket: tuple[int, int],
+    start: float,
+    shifts: Sequence[float] = (),
+    prior: Prior = PRIOR,
 ) -> Curve | None:
     """The crossing inside a bracket of concurrencies; None where the levels near `start` are too few to draw a curve.
 
@@ -83,7 +104,7 @@ def local_curve(
     if len(near) < MIN_LEVELS or noise is None:
         return None
     at = _places(bracket)
-    above = _above(used, at, noise, place)
+    above = _above(used, at, noise, place, prior)
     if above[0] < 0.5:
         above = 1 - above
     turn = int(np.flatnonzero(above < 0.5)[0]) if above.min() < 0.5 else 0
@@ -130,7 +151,7 @@ def _noise(near: Sequence[LevelStat], shifts: Sequence[float]) -> _Noise | None:
     return _Noise(max(own, 1e-12), degrees, common / len(shifts), len(shifts) - 1.0)
 
 
-def _above(used: Sequence[LevelStat], at: Floats, noise: _Noise, place: float) -> Floats:
+def _above(used: Sequence[LevelStat], at: Floats, noise: _Noise, place: float, prior: Prior) -> Floats:
     """P(ln ratio > 0) at each place, averaged over bends, ripples, and whether the curve jumps at the turn."""
     places = np.log2([stat.level for stat in used])
     means = np.array([stat.mean for stat in used])
@@ -139,7 +160,7 @@ def _above(used: Sequence[LevelStat], at: Floats, noise: _Noise, place: float) -
     between, across = _wiener(places - origin, places - origin), _wiener(at - origin, places - origin)
     own = (at - origin) ** 3 / 3
     lines, across_lines = _line(places - origin), _line(at - origin)
-    squares, ripples = (np.square(values)[:, None, None] for values in zip(*SHAPES, strict=True))
+    squares, ripples = (np.square(values)[:, None, None] for values in zip(*prior.shapes, strict=True))
     hats = _hats(at, [stat.level for stat in used])
     between_all = squares * between + ripples * np.diag(_padding(np.array([stat.level for stat in used])))
     across_all = squares * across + ripples * hats
@@ -153,10 +174,10 @@ def _above(used: Sequence[LevelStat], at: Floats, noise: _Noise, place: float) -
     shares = _tail(mean, np.maximum(variance, 1e-15), noise)
     cliff, past = _cliff(places, means, at, place)
     jumping = _fit(between_all + JUMP**2 * np.outer(past, past) + np.diag(errors), lines, means)
-    weights = np.concatenate([smooth.fit + math.log1p(-JUMP_CHANCE), jumping.fit + math.log(JUMP_CHANCE)])
+    weights = np.concatenate([smooth.fit + math.log1p(-prior.jump_chance), jumping.fit + math.log(prior.jump_chance)])
     relative = np.exp(weights - weights.max())
-    jumps = relative[len(SHAPES) :].sum()
-    return np.asarray((relative[: len(SHAPES)] @ shares + jumps * cliff) / relative.sum(), dtype=np.float64)
+    jumps = relative[len(prior.shapes) :].sum()
+    return np.asarray((relative[: len(prior.shapes)] @ shares + jumps * cliff) / relative.sum(), dtype=np.float64)
 
 
 @dataclass(frozen=True)
