@@ -54,7 +54,9 @@ def verify(
     ignored = schedule_ignored(claim, servers, cells)
     instead = _instead(claim, manifest, cells, margin, limits) if verdict is Verdict.FAILS else ""
     again_s = math.fsum(cell.window_s for cell in cells)
-    told = sentence(claim, faster, margin, comparisons, instead if faster is Verdict.FAILS else "", again_s)
+    told = sentence(
+        claim, faster, margin, comparisons, instead if faster is Verdict.FAILS else "", again_s, manifest.sessions
+    )
     told = with_limits(told, claim, faster, limits, instead)
     if ignored and claim.choice is Choice.SCHEDULE:
         verdict = Verdict.FAILS
@@ -76,6 +78,7 @@ def verify(
         seed=manifest.seed,
         created_at=manifest.created_at,
         levels=levels,
+        sessions=manifest.sessions,
         static_gains=static_gains(_static_samples(claim, manifest, cells)),
         limits=limits,
     )
@@ -124,7 +127,7 @@ def _schedule_note(claim: Claim, manifest: Manifest, cells: Sequence[CellResult]
     compared = compare(samples(rival, manifest, cells), margin)
     if not compared:
         return ""
-    told = sentence(rival, overall(compared), margin, compared, "", 0.0)
+    told = sentence(rival, overall(compared), margin, compared, "", 0.0, manifest.sessions)
     return f"One server with a schedule: {told}."
 
 

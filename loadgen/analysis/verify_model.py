@@ -147,6 +147,8 @@ class Verification:
     seed: int = 0
     created_at: str = ""
     levels: tuple[int, ...] = field(default=())
+    sessions: int = 1
+    """Server starts that were planned; repeats count per session."""
     static_gains: tuple[StaticGain, ...] = ()
     """The static K beside no speculation, whatever is claimed: what the answer's words are held to."""
     limits: tuple[LimitCheck, ...] = ()

@@ -237,7 +237,9 @@ def _margin(asked: VerifyRequest, conditions: Sequence[ConditionFinding], plan: 
     ]
     repeats = plan.repeats * plan.sessions
     margin = attainable_margin(spreads, repeats, len(plan.levels))
-    known = f"the spread of {len(spreads)} measured speed-ups" if spreads else "no known spread"
+    if not spreads:
+        return margin, "assumed: fewer than three repeats of the run do not tell its spread"
+    known = f"the spread of {len(spreads)} measured speed-ups"
     return (
         margin,
         f"what {repeats} repeats at {len(plan.levels)} loads can tell with 80 % power, by {known}; from 2 to 10 %",

@@ -13,7 +13,7 @@ from loadgen.analysis.verify_attach import measured_again
 from loadgen.analysis.verify_model import Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled
 from loadgen.analysis.verify_words import role_words, schedule_words
-from loadgen.report.words import MISSING, condition_words, duration, interval, percent, ratio, ratio_of
+from loadgen.report.words import MISSING, condition_words, interval, percent, ratio, ratio_of
 
 VERDICT_WORDS = {
     Verdict.HOLDS: "holds",
@@ -92,8 +92,6 @@ def verification_section(found: Verification) -> Section:
         *(f"vLLM: {text}" for text in found.overrides),
         *found.notes,
     ]
-    if found.more_s is not None:
-        notes.insert(0, f"To resolve it: about {duration(found.more_s)} of measuring.")
     return Section(
         "verified",
         "Measured again",

@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
+from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_answer import best_k, ranges_words
 from loadgen.analysis.schedule_edges import Rung
 from loadgen.analysis.schedule_ladder import ladder_findings
 from loadgen.analysis.verify import MOST_REPEATS, compare
-from loadgen.analysis.verify_model import Role, StaticGain
+from loadgen.analysis.verify_model import Claim, Role, StaticGain, Verdict
 from loadgen.analysis.verify_pooled import Pooled, corrected, k_at, pooled, refuted
 from loadgen.analysis.verify_samples import Sample
-from loadgen.analysis.verify_words import about, more_seconds
+from loadgen.analysis.verify_words import about, more_seconds, sentence
 from loadgen.commands.conclude import find_findings
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.folder import RunFolder
+from loadgen.store.model import Condition
 
 RANGES: BatchSchedule = ((1, 14, 3), (15, 256, 0))
 TESTED = (1, 8, 16, 32)
@@ -75,21 +77,21 @@ def crossing(low: float, high: float, direction: str = "down") -> Crossing:
     return Crossing((low + high) / 2, (low, high), 8, 16, direction)
 
 
-def verdict(status: BreakEvenStatus, *crossings: Crossing) -> BreakEven:
+def even(status: BreakEvenStatus, *crossings: Crossing) -> BreakEven:
     return BreakEven(status, crossings, "")
 
 
 @pytest.mark.parametrize(
     ("made", "level", "ratio", "expected"),
     [
-        (verdict(BreakEvenStatus.FOUND, crossing(10, 15)), 17, 1.1, True),
-        (verdict(BreakEvenStatus.FOUND, crossing(10, 15)), 13, 1.1, False),
-        (verdict(BreakEvenStatus.FOUND, crossing(10, 15)), 9, 0.9, True),
-        (verdict(BreakEvenStatus.FOUND, crossing(10, 15, "up")), 9, 0.9, False),
-        (verdict(BreakEvenStatus.FOUND, crossing(4, 5), crossing(10, 15, "up")), 20, 0.9, True),
-        (verdict(BreakEvenStatus.PAYS_THROUGHOUT), 32, 0.9, True),
-        (verdict(BreakEvenStatus.NEVER_PAYS), 1, 1.1, True),
-        (verdict(BreakEvenStatus.INCONCLUSIVE), 1, 1.1, False),
+        (even(BreakEvenStatus.FOUND, crossing(10, 15)), 17, 1.1, True),
+        (even(BreakEvenStatus.FOUND, crossing(10, 15)), 13, 1.1, False),
+        (even(BreakEvenStatus.FOUND, crossing(10, 15)), 9, 0.9, True),
+        (even(BreakEvenStatus.FOUND, crossing(10, 15, "up")), 9, 0.9, False),
+        (even(BreakEvenStatus.FOUND, crossing(4, 5), crossing(10, 15, "up")), 20, 0.9, True),
+        (even(BreakEvenStatus.PAYS_THROUGHOUT), 32, 0.9, True),
+        (even(BreakEvenStatus.NEVER_PAYS), 1, 1.1, True),
+        (even(BreakEvenStatus.INCONCLUSIVE), 1, 1.1, False),
     ],
 )
 def test_a_break_even_is_refuted_only_outside_its_interval(
@@ -137,6 +139,19 @@ def test_what_is_open_always_says_how_long_it_would_take() -> None:
     assert never.more_repeats == MOST_REPEATS
     (single,) = compare([sample((0.2,))], 0.02)
     assert (single.more_repeats, single.wider_margin) == (2, None)
+
+
+def test_near_the_margin_and_far_from_it_are_told_apart() -> None:
+    near, far = sample((-0.08, -0.02, -0.045)), Sample("8", 8, Role.STATIC, Role.NONE, (0.05, -0.05, 0.01), 5.0)
+    opened = Sample("open loop across 9", 9, Role.STATIC, Role.NONE, (0.2, -0.2, 0.1, -0.1), 2.0, closed=False)
+    claim = Claim(Choice.STATIC, "ngram", Condition("code-edit", 512, 0.0), 4, (), ((1, 256, 4),), (), {})
+    found = compare([near, far, opened], 0.05)
+    words = sentence(claim, Verdict.OPEN, 0.05, found, "", 0.0, sessions=3)
+    assert re.search(r"more repeats? would settle it at 8 \(about \d+ s of measuring; --repeats \d+\)", words)
+    assert "at 32 it lies near the margin of 5.0 %: " in words
+    assert "with --repeats 10 --margin 0.0" in words, "thirty repeats in three sessions are ten each"
+    assert re.search(r"open loop across 9 takes about \d+ s more \(--open-loop\)", words)
+    assert sentence(claim, Verdict.OPEN, 0.05, found[1:2], "", 0.0).count(" at 8") == 1
 
 
 def test_an_open_loop_is_repeated_as_a_whole() -> None:
