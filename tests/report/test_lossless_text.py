@@ -36,7 +36,8 @@ def test_the_same_quality_is_said_with_its_bounds() -> None:
 
     assert sentence(finding) == (
         "ngram against baseline: same quality at temperature 0, 0 of 40 prompts leave the baseline beyond a near tie "
-        "(95 % CI 0.0 % to 8.8 %); at temperature 0.8, no token distribution is more than 0.03 away at 95 % (margin 0.1)."
+        "(95 % CI 0.0 % to 8.8 %); at temperature 0.8, no token distribution is more than 0.03 away at 95 % (margin "
+        "0.1)."
     )
     shown = "\n".join(lines(finding))
     assert "39 of 40" in shown
@@ -48,7 +49,9 @@ def test_a_difference_names_rate_interval_example_and_cause() -> None:
     finding = judge("ngram", "baseline", greedy(1.5, None), [sampling({1: 700, 2: 800})])
     said = sentence(finding)
 
-    assert said.startswith("ngram against baseline: differs at temperature 0, 2 of 40 prompts (95 % CI 0.6 % to 16.9 %)")
+    assert said.startswith(
+        "ngram against baseline: differs at temperature 0, 2 of 40 prompts (95 % CI 0.6 % to 16.9 %)"
+    )
     assert "outside the baseline's 20 likeliest" in said
     assert "verifying drafts" in said
     assert "at temperature 0.8, 33% of its tokens at position 2" in said
