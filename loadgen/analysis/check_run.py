@@ -59,4 +59,8 @@ def _effective(base: ServerFacts, others: Sequence[ServerFacts]) -> list[Check]:
 def _cure(key: str) -> str:
     if key in ("async_scheduling", "model_runner"):
         return "measure baseline-sync beside them: it shows how much of the difference is not drafting"
+    if key == "graph_mode":
+        return (
+            "where a schedule forces it (model runner V1), that is part of its cost; else set it alike in both servers"
+        )
     return "set it alike in both servers, or read the speed-up as that of both changes together"

@@ -97,3 +97,10 @@ def more_seconds(level: SloLevel) -> float | None:
         if one.verdict is Verdict.UNRESOLVED
     ]
     return max(missing) / level.requests_per_s if missing and level.requests_per_s > 0 else None
+
+
+def about(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`: as exact as an estimate is."""
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,7 +1,9 @@
 """Which settings are out at which load, and where none is left, in words."""
 
-from loadgen.analysis.capacity_model import Verdict
-from loadgen.analysis.goal import SloLevel, finding_words, within_words
+from collections.abc import Sequence
+
+from loadgen.analysis.capacity_model import SloFinding, Verdict
+from loadgen.analysis.goal import SloLevel, about, finding_words, more_seconds, within_words
 from loadgen.analysis.schedule_ladder import LadderFinding
 
 NAMED = 4
@@ -28,17 +30,51 @@ def unmet_words(ladder: LadderFinding) -> str:
 
 
 def out_words(ladder: LadderFinding) -> tuple[str, ...]:
-    """One line for each load at which a setting is out: `16: K = 4 misses it, tpot_p99 35 ms (33 ms to 38 ms)`."""
+    """One line for each load at which a setting is out: `16: K = 4 misses it, tpot_p99 35 ms (33 ms to 38 ms)`; those
+    with too few requests together.
+    """
     if ladder.slo is None:
         return ()
     lines = []
     for level in [level.concurrency for level in ladder.schedule.levels]:
         out = [(name, one) for name, one in _settings(ladder, level) if one.verdict is not Verdict.MET]
-        named = [f"{name} {_why(one)}" for name, one in out[:NAMED]]
-        more = f"; and {len(out) - NAMED} more" if len(out) > NAMED else ""
-        if out:
-            lines.append(f"{level}: {'; '.join(named)}{more}")
+        few = [(name, one) for name, one in out if _lacking(one)]
+        rest = [(name, one) for name, one in out if not _lacking(one)]
+        parts = [f"{name} {_why(one)}" for name, one in rest[:NAMED]]
+        parts += [f"{len(rest) - NAMED} more"] if len(rest) > NAMED else []
+        parts += [_too_few(few, ladder)] if few else []
+        if parts:
+            lines.append(f"{level}: {'; '.join(parts)}")
     return tuple(lines)
+
+
+def _lacking(one: SloLevel) -> tuple[SloFinding, ...]:
+    """The limits that are unresolved for lack of requests."""
+    return tuple(
+        finding
+        for finding in one.findings
+        if one.verdict is Verdict.UNRESOLVED
+        and finding.verdict is Verdict.UNRESOLVED
+        and finding.estimate.n < finding.estimate.needed
+    )
+
+
+def _too_few(few: Sequence[tuple[str, SloLevel]], ladder: LadderFinding) -> str:
+    """`unresolved for no speculation, K = 2: 6 to 12 of the 368 requests that tpot_p99 needs (about 2 min of measuring
+    each)`.
+    """
+    lacking = [finding for _, one in few for finding in _lacking(one)]
+    hardest = max(lacking, key=lambda finding: finding.estimate.needed)
+    counts = sorted(finding.estimate.n for finding in lacking if finding.slo == hardest.slo)
+    have = f"{counts[0]} to {counts[-1]}" if counts[-1] > counts[0] else f"{counts[0]}"
+    seconds = max(more_seconds(one) or 0.0 for _, one in few)
+    # No speculation is no rung.
+    everything = len(few) == len(ladder.arms) + 1
+    names = "every setting" if everything else ", ".join(name for name, _ in few)
+    return (
+        f"unresolved for {names}: {have} of the {hardest.estimate.needed} requests that {hardest.slo.name} needs "
+        f"(about {about(seconds)} more of measuring each)"
+    )
 
 
 def _settings(ladder: LadderFinding, level: int) -> list[tuple[str, SloLevel]]:
@@ -59,11 +95,14 @@ def _why(one: SloLevel) -> str:
 
 
 def _example(ladder: LadderFinding, level: int) -> str:
-    """Why the first load is unresolved, by its first setting that says so."""
-    for name, one in _settings(ladder, level):
-        if one.verdict is Verdict.UNRESOLVED:
-            return f" (at {level} {name} {_why(one)})"
-    return ""
+    """Why the first load is unresolved: its settings with too few requests, or its first one whose interval holds the
+    limit.
+    """
+    unsure = [(name, one) for name, one in _settings(ladder, level) if one.verdict is Verdict.UNRESOLVED]
+    few = [(name, one) for name, one in unsure if _lacking(one)]
+    if few:
+        return f", at {level} {_too_few(few, ladder)}"
+    return f", at {level} {unsure[0][0]} {_why(unsure[0][1])}" if unsure else ""
 
 
 def _listed(levels: list[int] | tuple[int, ...]) -> str:

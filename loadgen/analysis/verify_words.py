@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from loadgen.analysis.breakeven import MAX_REPEATS
 from loadgen.analysis.capacity_model import Verdict as SloVerdict
-from loadgen.analysis.goal import within_words
+from loadgen.analysis.goal import about, within_words
 from loadgen.analysis.schedule import Choice, span
 from loadgen.analysis.verify import MOST_REPEATS
 from loadgen.analysis.verify_limits import limits_verdict, own_checks
@@ -139,7 +139,8 @@ def limits_seconds(claim: Claim, checks: Sequence[LimitCheck]) -> float | None:
 
 def _time(open_at: Sequence[Comparison], margin: float, sessions: int) -> str:
     """How long it would take, whatever it is, and the options that do it: `: 4 more repeats would settle it (about 3
-    min of measuring; --repeats 7)`. What lies near the margin is told apart, with the wider one that 30 repeats settle.
+    min of measuring; verify --repeats 7)`. What lies near the margin is told apart, with the wider one that 30 repeats
+    settle.
     """
     crossing = [one for one in open_at if not _at_a_level(one)]
     near = [one for one in open_at if _at_a_level(one) and one.wider_margin is not None]
@@ -161,7 +162,9 @@ def _time(open_at: Sequence[Comparison], margin: float, sessions: int) -> str:
             f"{about(_seconds_of(near, MAX_REPEATS))} with {_option(MAX_REPEATS, sessions)} --margin {wider:.2f}"
         )
     if crossing:
-        parts.append(f"{_places(crossing)} takes about {about(more_seconds(crossing) or 0.0)} more (--open-loop)")
+        parts.append(
+            f"{_places(crossing)} takes about {about(more_seconds(crossing) or 0.0)} more (verify --open-loop)"
+        )
     return f": {'; '.join(parts)}" if parts else ""
 
 
@@ -175,7 +178,7 @@ def _places(found: Sequence[Comparison]) -> str:
 
 def _option(repeats: int, sessions: int) -> str:
     """Repeats count per session."""
-    return f"--repeats {math.ceil(repeats / max(sessions, 1))}"
+    return f"verify --repeats {math.ceil(repeats / max(sessions, 1))}"
 
 
 def _long(near: Sequence[Comparison]) -> str:
@@ -197,13 +200,6 @@ def _seconds_of(found: Sequence[Comparison], repeats: int) -> float:
 
 def _once_more(seconds: float) -> str:
     return f"; the same again takes {about(seconds)} of measuring" if seconds > 0 else ""
-
-
-def about(seconds: float) -> str:
-    """`40 s`, `12 min`, `3.5 h`: as exact as an estimate is."""
-    if seconds < 120:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def more_seconds(open_at: Sequence[Comparison]) -> float | None:

@@ -13,6 +13,7 @@ from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_ladder import LadderFinding
 from loadgen.analysis.schedule_slo import out_words
 from loadgen.analysis.schedule_text import as_option, as_yaml, speculative_config
+from loadgen.analysis.verify_model import Claim
 from loadgen.commands.conclude import find_verification, print_json
 from loadgen.commands.goal import judged, with_goal
 from loadgen.errors import ExitCode
@@ -45,7 +46,7 @@ def find(folder: RunFolder, asked: Goal | None = None) -> Found:
     situation = situation_of(manifest, servers, slo)
     advice = advise(findings.conditions, situation)
     verification = find_verification(folder)
-    own = verification and advice and verification.claim.value == advice.recommendation.value
+    own = verification is not None and advice is not None and _tested(verification.claim, advice, goal_of(manifest))
     return Found(
         folder.run_id,
         findings,
@@ -54,6 +55,15 @@ def find(folder: RunFolder, asked: Goal | None = None) -> Found:
         schedules(findings.conditions, situation),
         _config(folder, advice) if advice else None,
         verification.verdict.value if verification and own else None,
+    )
+
+
+def _tested(claim: Claim, advice: Advice, goal: Goal) -> bool:
+    """True if the claim is this advice, under this goal."""
+    told = advice.recommendation
+    return (claim.setting, claim.value) == (told.setting, told.value) and (claim.objective, claim.slos) == (
+        goal.objective,
+        goal.slos,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from loadgen.analysis.goal import about
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
 from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_answer import best_k, ranges_words
@@ -16,7 +17,7 @@ from loadgen.analysis.verify import MOST_REPEATS, compare
 from loadgen.analysis.verify_model import Claim, Role, StaticGain, Verdict
 from loadgen.analysis.verify_pooled import Pooled, corrected, k_at, pooled, refuted
 from loadgen.analysis.verify_samples import Sample
-from loadgen.analysis.verify_words import about, more_seconds, sentence
+from loadgen.analysis.verify_words import more_seconds, sentence
 from loadgen.commands.conclude import find_findings
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.folder import RunFolder
@@ -147,10 +148,10 @@ def test_near_the_margin_and_far_from_it_are_told_apart() -> None:
     claim = Claim(Choice.STATIC, "ngram", Condition("code-edit", 512, 0.0), 4, (), ((1, 256, 4),), (), {})
     found = compare([near, far, opened], 0.05)
     words = sentence(claim, Verdict.OPEN, 0.05, found, "", 0.0, sessions=3)
-    assert re.search(r"more repeats? would settle it at 8 \(about \d+ s of measuring; --repeats \d+\)", words)
+    assert re.search(r"more repeats? would settle it at 8 \(about \d+ s of measuring; verify --repeats \d+\)", words)
     assert "at 32 it lies near the margin of 5.0 %: " in words
-    assert "with --repeats 10 --margin 0.0" in words, "thirty repeats in three sessions are ten each"
-    assert re.search(r"open loop across 9 takes about \d+ s more \(--open-loop\)", words)
+    assert "with verify --repeats 10 --margin 0.0" in words, "thirty repeats in three sessions are ten each"
+    assert re.search(r"open loop across 9 takes about \d+ s more \(verify --open-loop\)", words)
     assert sentence(claim, Verdict.OPEN, 0.05, found[1:2], "", 0.0).count(" at 8") == 1
 
 
