@@ -16,6 +16,8 @@ WAITING_SHARE = 0.10
 """As many waiting as RUNNING_SHARE lets be missing."""
 API_CPU_SHARE = 0.90
 """reference/h200.md lesson 1: the API server process at 0.9 of a core turned a loss into a 1.5x win."""
+API_QUEUE_SHARE = 0.50
+"""A process this busy makes arrivals wait (H200 at 128 in flight: 110 ran, hardly any waited, 0.73 of a core)."""
 SCRAPE_S = 0.200
 """reference/h200.md lesson 1: `/metrics` went from 10 ms to 262 ms when the API server was saturated."""
 RATE_GAP = 0.10
@@ -90,28 +92,62 @@ def rates_apart(cell: CellResult, context: CellContext) -> Check | None:
 
 
 def queueing(cell: CellResult, _context: CellContext) -> Check | None:
-    """Requests waited in the server, so the level is not its batch."""
+    """Requests waited in the engine's queue or before a busy API server process, so the level is not its batch."""
     gauges, wanted = cell.gauges, cell.key.level
-    if gauges.running_mean is None or gauges.n == 0:
+    if gauges.running_mean is None or gauges.n == 0 or _full_batch(cell):
         return None
-    # One look at a moment between two requests is no queue: more than one request-look must be missing.
-    missing = (RUNNING_SHARE * wanted - gauges.running_mean) * gauges.n > 1
     waiting = gauges.waiting_mean or 0.0
-    if not missing and waiting <= max(WAITING_SHARE * wanted, 1.0):
+    if waiting > max(WAITING_SHARE * wanted, 1.0):
+        cause = f"{gauges.running_mean:.1f} of {wanted} requests ran on average, {waiting:.1f} waited"
+        return void("queueing", cause, "raise --max-num-seqs or the KV cache's size, or leave this level out")
+    busy = _api_cpu_share(cell)
+    if not _short_of_requests(cell) or busy <= API_QUEUE_SHARE:
         return None
-    # A short window has few looks at the gauges; the counters saw every step.
+    cause = (
+        f"{gauges.running_mean:.1f} of {wanted} requests ran on average; the others waited for the API server process, "
+        f"which used {busy:.2f} of a core"
+    )
+    return void("queueing", cause, "use --api-server-count 2 or more, or leave this level out")
+
+
+def batch_below_level(cell: CellResult, _context: CellContext) -> Check | None:
+    """Fewer requests were in the engine than in flight, and no queue explains it: short outputs spend a good part of
+    their life on the way. The rate at this concurrency is what it is, so nothing is void.
+    """
+    if not _short_of_requests(cell) or _full_batch(cell) or _api_cpu_share(cell) > API_QUEUE_SHARE:
+        return None
+    inside = (cell.gauges.running_mean or 0.0) + (cell.gauges.waiting_mean or 0.0)
+    cause = f"{inside:.1f} of {cell.key.level} requests were in the engine on average, the others on their way"
+    cure = "at this level read the batch rather than the concurrency; longer outputs bring the two together"
+    return warn("batch-below-level", cause, cure)
+
+
+def _short_of_requests(cell: CellResult) -> bool:
+    """One look at a moment between two requests is no shortfall: more than one request-look must be missing."""
+    gauges = cell.gauges
+    if gauges.running_mean is None or gauges.n == 0:
+        return False
+    inside = gauges.running_mean + (gauges.waiting_mean or 0.0)
+    return (RUNNING_SHARE * cell.key.level - inside) * gauges.n > 1
+
+
+def _api_cpu_share(cell: CellResult) -> float:
+    """Share of a core that the API server process used in the window; 0 where it is not told."""
+    window = cell.window
+    if window is None or window.process_cpu_s is None or window.duration_s <= 0:
+        return 0.0
+    return window.process_cpu_s / window.duration_s
+
+
+def _full_batch(cell: CellResult) -> bool:
+    """A short window has few looks at the gauges; the counters saw every step."""
     batch = cell.window.decode_batch if cell.window else None
-    if batch is not None and batch >= RUNNING_SHARE * wanted:
-        return None
-    cause = f"{gauges.running_mean:.1f} of {wanted} requests ran on average, {waiting:.1f} waited"
-    return void("queueing", cause, "raise --max-num-seqs or the KV cache's size, or leave this level out")
+    return batch is not None and batch >= RUNNING_SHARE * cell.key.level
 
 
 def api_server_bound(cell: CellResult, _context: CellContext) -> Check | None:
     """The API server process, not the engine, was the limit."""
-    window, scrape = cell.window, cell.gauges.scrape_p50_s
-    known = window is not None and window.process_cpu_s is not None and window.duration_s > 0
-    cpu = window.process_cpu_s / window.duration_s if known and window and window.process_cpu_s else 0.0
+    cpu, scrape = _api_cpu_share(cell), cell.gauges.scrape_p50_s
     if cpu <= API_CPU_SHARE and (scrape is None or scrape <= SCRAPE_S):
         return None
     slow = f", /metrics answered in {scrape * 1e3:.0f} ms" if scrape is not None else ""
@@ -168,6 +204,7 @@ SERVER_CHECKS = (
     token_mismatch,
     rates_apart,
     queueing,
+    batch_below_level,
     api_server_bound,
     preemption,
     baseline_drafts,

@@ -143,8 +143,16 @@ def test_one_look_between_two_requests_is_no_queue(cell: Any) -> None:
         return with_gauges(with_window(cell(level=level), iteration_tokens=None), **changes)
 
     assert names(uncounted(1, running_mean=0.8)) == {}
-    assert names(uncounted(1, running_mean=0.4)) == {"queueing": True}
+    assert names(uncounted(1, running_mean=0.4)) == {"batch-below-level": False}
     assert names(uncounted(32, waiting_mean=5.0)) == {"queueing": True}
+
+
+def test_short_outputs_on_their_way_are_no_queue_but_a_busy_api_server_is(cell: Any) -> None:
+    steps = HistogramDelta(8320.0 * 2.5 / 13.2, 8320.0 * 2.5)
+    short = with_gauges(with_window(cell(level=16), iteration_tokens=steps), running_mean=13.2)
+    assert names(with_window(short, process_cpu_s=0.2 * 2.5)) == {"batch-below-level": False}
+    assert names(with_window(short, process_cpu_s=0.7 * 2.5)) == {"queueing": True}
+    assert names(with_gauges(with_window(short, process_cpu_s=0.2 * 2.5), waiting_mean=2.8)) == {"queueing": True}
 
 
 def test_a_full_batch_in_every_step_outweighs_two_looks_at_the_gauges(cell: Any) -> None:
