@@ -1,6 +1,7 @@
 """The lint of a stack's files: what is given, or our own."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from loadgen.commands.lint_compose import lint_compose
 from loadgen.commands.lint_compose_file import compose_ports, read_compose
 from loadgen.commands.lint_dashboard import lint_dashboard, lint_provisioning
 from loadgen.commands.lint_finding import Finding
-from loadgen.commands.lint_prometheus import Checked, lint_prometheus
+from loadgen.commands.lint_prometheus import Checked, ComposePorts, lint_prometheus
 from loadgen.errors import UsageError
 
 
@@ -51,15 +52,37 @@ def provisioning_near(files: Files) -> tuple[Path, ...]:
 
 def lint_files(files: Files) -> list[Finding]:
     """All findings, file by file; UsageError for a file that cannot be read."""
-    found = [finding for path in files.compose for finding in lint_compose(path)]
-    services = tuple(ports for path in files.compose for ports in compose_ports(read_compose(path)))
-    checked = lint_prometheus(files.prometheus, services) if files.prometheus else None
-    found += checked.findings if checked else ()
+    found: list[Finding] = []
+    services: list[ComposePorts] = []
+    for path in files.compose:
+        with _shaped(path, "docker compose config"):
+            found += lint_compose(path)
+            services += compose_ports(read_compose(path))
+    checked = None
+    if files.prometheus:
+        with _shaped(files.prometheus, "promtool check config"):
+            checked = lint_prometheus(files.prometheus, tuple(services))
+            found += checked.findings
     uids = _provisioned(files.provisioning, checked, found)
     recorded = checked.recorded if checked else frozenset()
     for path in files.dashboards:
-        found += lint_dashboard(path, uids if files.provisioning else None, recorded)
+        with _shaped(path, "Grafana's import"):
+            found += lint_dashboard(path, uids if files.provisioning else None, recorded)
     return found
+
+
+@contextmanager
+def _shaped(path: Path, tool: str) -> Iterator[None]:
+    """UsageError for a file whose values have another shape than its format has, whichever one of hundreds it is: the
+    format's own tool names the place.
+    """
+    try:
+        yield
+    except (AttributeError, TypeError, KeyError, IndexError) as error:
+        raise UsageError(
+            f"{path} has a value of another shape than its format takes (a text where a list belongs, or the like); "
+            f"{tool} says where."
+        ) from error
 
 
 def _provisioned(paths: Sequence[Path], checked: Checked | None, found: list[Finding]) -> set[str]:
@@ -67,7 +90,8 @@ def _provisioned(paths: Sequence[Path], checked: Checked | None, found: list[Fin
     uids: set[str] = set()
     for path in paths:
         for file in sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")]) if path.is_dir() else [path]:
-            findings, mine = lint_provisioning(file, checked.scrape_interval if checked else None)
-            found += findings
-            uids |= mine
+            with _shaped(file, "Grafana's log"):
+                findings, mine = lint_provisioning(file, checked.scrape_interval if checked else None)
+                found += findings
+                uids |= mine
     return uids
