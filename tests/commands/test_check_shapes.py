@@ -24,6 +24,7 @@ FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "provisioning": ("sources.yaml", {"datasources": [{"uid": "a", "type": "prometheus", "jsonData": {"a": 1}}]}),
     "dashboards": ("board.json", {"panels": [{"targets": [{"expr": "up"}]}], "templating": {"list": [{"name": "a"}]}}),
 }
+VALUES: tuple[Any, ...] = (None, 5, "x", [], {}, [5], True, {"a": 1}, [[]])
 
 
 def places(node: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -60,7 +61,7 @@ def test_any_value_anywhere_is_findings_or_one_sentence(kind: str, tmp_path: Pat
     path = tmp_path / name
     refused = 0
     for place in places(data):
-        for value in (None, 5, "x", [], {}, [5], True, {"a": 1}, [[]]):
+        for value in VALUES:
             text = changed(data, place, value)
             path.write_text(json.dumps(text) if path.suffix == ".json" else yaml.safe_dump(text), encoding="utf-8")
             try:
