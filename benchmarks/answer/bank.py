@@ -27,6 +27,8 @@ REQUESTS_PER_WORKER = 4
 """A window is over after 2.5 s and max(4 C, 20) requests, as in a sweep of a real server."""
 SETTLE = 1.0
 """Request durations between the last worker's start and the window's opening, as in a sweep."""
+STEPPED = 40
+"""Up to here the truth is worked out at every whole concurrency around a crossing; beyond, padding is below a tenth."""
 JITTER = replace(MILD, start_effect=0.0, first_request=False)
 """The simulator's default noise of each step; what a server start adds is drawn when runs are composed."""
 EFFORT = Effort(population=6000, sample=1200, relative_error=0.004)
@@ -132,14 +134,24 @@ def make_bank(machine: Machine, size: int) -> Bank:
     cells = Cells(machine)
     pairs = {level: [cells.pair(level, number) for number in range(size)] for level in machine.levels}
     true = [cells.truth.level(level) for level in machine.levels]
+    crossings = tuple(crossing.concurrency for crossing in cells.truth.crossings(true))
+    true += [cells.truth.level(level) for level in stepped(crossings) if level not in machine.levels]
     return Bank(
         machine,
         {level: tuple(ln_ratio(*pair) for pair in found) for level, found in pairs.items()},
         {level: math.fsum(a.window_s + b.window_s for a, b in found) / size for level, found in pairs.items()},
         {level.concurrency: math.log(level.speedup) for level in true},
         max(level.speedup_error for level in true),
-        tuple(crossing.concurrency for crossing in cells.truth.crossings(true)),
+        crossings,
     )
+
+
+def stepped(crossings: Sequence[float]) -> list[int]:
+    """Whole concurrencies around low crossings: the engine's batches are padded to graph sizes, so the truth has steps
+    there that no curve through a few levels shows.
+    """
+    near = [range(math.floor(0.8 * place), math.ceil(1.25 * place) + 1) for place in crossings if place <= STEPPED]
+    return sorted({level for levels in near for level in levels})
 
 
 def ln_ratio(plain: VirtualResult, fast: VirtualResult) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.answer import table
-from benchmarks.answer.bank import EFFORT, SETTLE, Bank, Cells, Machine, make_bank
+from benchmarks.answer.bank import EFFORT, SETTLE, STEPPED, Bank, Cells, Machine, make_bank
 from benchmarks.answer.costfit import UNSEEN_FORMS, FitError, power_law, simulated, written
 from benchmarks.answer.design import Design, carry_out
 from benchmarks.answer.full import FullCheck, full_check
@@ -79,7 +79,7 @@ def banks_of(machines: Sequence[Machine], jobs: int, *, fresh: bool = False) -> 
 
 def bank_of(machine: Machine, *, fresh: bool = False) -> Bank:
     """The machine's bank, simulated once and kept."""
-    key = f"{zlib.crc32(repr((machine, BANK, EFFORT, SETTLE, PRESETS[machine.hardware])).encode()):08x}"
+    key = f"{zlib.crc32(repr((machine, BANK, EFFORT, SETTLE, STEPPED, PRESETS[machine.hardware])).encode()):08x}"
     path = CACHE / f"{machine.hardware}-{key}.json"
     if path.exists() and not fresh:
         return decode(path.read_bytes(), Bank)
