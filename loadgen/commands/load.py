@@ -8,14 +8,19 @@ import typer
 
 def command(
     url: Annotated[str, typer.Option(help="The server's base URL, without /v1.")],
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight; with --rate the most of them.")] = 32,
-    requests: Annotated[int, typer.Option(min=1, help="Hard bound: no more requests are sent.")] = 256,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Requests in flight; with --rate the most of them.")
+    ] = 32,
+    requests: Annotated[int, typer.Option(min=1, max=1_000_000, help="Hard bound: no more requests are sent.")] = 256,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Cap of each output; else 256, or what a trace or --output-lengths say.")
+        int | None,
+        typer.Option(
+            min=1, max=1_000_000, help="Cap of each output; else 256, or what a trace or --output-lengths say."
+        ),
     ] = None,
     model: Annotated[str, typer.Option(help="The served model's name; else the server's first one.")] = "",
     workload: Annotated[str, typer.Option(help="A workload's name, or a file of prompts.")] = "code-edit",
-    input_tokens: Annotated[int | None, typer.Option(min=1, help="Wanted prompt length.")] = None,
+    input_tokens: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Wanted prompt length.")] = None,
     input_lengths: Annotated[
         str | None, typer.Option(help="Prompt lengths drawn per prompt: uniform:200-800, lognormal:500,0.5.")
     ] = None,
@@ -33,7 +38,9 @@ def command(
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature.")] = 0.0,
     ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to --max-tokens.")] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Load processes: beyond one core.")] = 1,
-    seed: Annotated[int, typer.Option(help="Prompts, sampling and arrivals follow from it.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=(1 << 63) - 1, help="Prompts, sampling and arrivals follow from it.")
+    ] = 1,
     timeout: Annotated[float | None, typer.Option(min=0.1, help="Seconds a whole request may take.")] = None,
     ca_file: Annotated[str | None, typer.Option(help="PEM file of the CA that signed the server.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Do not verify the server's certificate.")] = False,

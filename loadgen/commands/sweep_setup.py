@@ -21,6 +21,7 @@ from loadgen.errors import UsageError
 from loadgen.profiles.compat import check_profile
 from loadgen.profiles.loader import dump_profile, load_profile
 from loadgen.profiles.model import ServerProfile
+from loadgen.profiles.values import short
 from loadgen.store.codec import builtins
 from loadgen.store.folder import RunFolder
 from loadgen.store.model import Condition, Manifest
@@ -30,6 +31,8 @@ from loadgen.workloads.base import Sampling, Workload
 LEVELS = "1,2,4,8,16,32"
 LEVELS_QUICK = "1,4,16"
 LEVELS_CPU = "1,2,4,8"
+MOST_REPEATS = 1000
+"""Every cell of a plan is a row in memory; more is a slip of the hand."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         repeats=_repeats(request),
         seed=request.seed,
         order=_order(request, engine),
-        sessions=_positive(request.sessions, "--sessions"),
+        sessions=_positive(request.sessions, "--sessions", MOST_REPEATS),
         shape=_shape(request, simulated=engine.simulated),
         sampling=Sampling(seed=request.seed, ignore_eos=request.ignore_eos),
         max_tokens=_max_tokens(request),
@@ -249,7 +252,7 @@ def _default_levels(request: SweepRequest) -> str:
 
 def _repeats(request: SweepRequest) -> int:
     if request.repeats is not None:
-        return _positive(request.repeats, "--repeats")
+        return _positive(request.repeats, "--repeats", MOST_REPEATS)
     if request.refine:
         # Refining repeats what decides; a first pass only has to show where that is.
         return 1
@@ -258,7 +261,7 @@ def _repeats(request: SweepRequest) -> int:
 
 def _max_tokens(request: SweepRequest) -> int | None:
     if request.max_tokens is not None:
-        return _positive(request.max_tokens, "--max-tokens")
+        return _positive(request.max_tokens, "--max-tokens", options.MOST_TOKENS)
     return 64 if request.slow_engine or request.quick else None
 
 
@@ -292,9 +295,9 @@ def _shape(request: SweepRequest, *, simulated: bool) -> CellShape:
     )
 
 
-def _positive(value: int, option: str) -> int:
-    if value < 1:
-        raise UsageError(f"{option} is {value}; give a whole number above 0.")
+def _positive(value: int, option: str, most: int) -> int:
+    if not 1 <= value <= most:
+        raise UsageError(f"{option} is {short(value)}; give a whole number from 1 to {most}.")
     return value
 
 

@@ -8,9 +8,11 @@ from functools import cache
 from typing import Literal, Protocol
 
 from loadgen.errors import UsageError
+from loadgen.profiles.values import short
 from loadgen.workloads.base import Prompt, PromptRequest, TokenCounter
 from loadgen.workloads.randomness import seeded
 
+MOST_TOKENS = 1_000_000
 _SPEC = re.compile(r"(?:(constant|uniform|normal|lognormal):)?(\d+(?:\.\d+)?)(?:[-,](\d+(?:\.\d+)?))?")
 
 
@@ -48,6 +50,16 @@ class LengthDistribution:
                 return round(self.first)
 
     @property
+    def sane(self) -> bool:
+        """True if it means lengths that a context could have."""
+        try:
+            return max(self.first, self.mean) <= MOST_TOKENS and (
+                self.kind == "lognormal" or self.second <= MOST_TOKENS
+            )
+        except OverflowError:
+            return False
+
+    @property
     def mean(self) -> float:
         """The expected length, the cut at 1 token left aside."""
         match self.kind:
@@ -63,11 +75,15 @@ def parse_lengths(text: str) -> LengthDistribution:
     """The distribution of `300`, `constant:300`, `uniform:100-400`, `normal:300,50` or `lognormal:300,0.5` (median)."""
     match = _SPEC.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} tells no length; write 300, uniform:100-400, normal:300,50 or lognormal:300,0.5")
+        raise UsageError(
+            f"{short(text)} tells no length; write 300, uniform:100-400, normal:300,50 or lognormal:300,0.5"
+        )
     kind, first, second = match[1] or "constant", float(match[2]), match[3]
     if (kind == "constant") != (second is None):
         raise UsageError(f"{text!r} needs {'one number' if kind == 'constant' else 'two numbers'}; see uniform:100-400")
     found = LengthDistribution(kind, first, float(second or 0))  # type: ignore[arg-type]  # the pattern allows these only
+    if not found.sane:
+        raise UsageError(f"{short(text)} means lengths beyond {MOST_TOKENS} tokens; no context is that long")
     if first < 1 or (kind == "uniform" and found.second < first):
         raise UsageError(f"{text!r} is no range of lengths; start at 1 or more and end at or above the start")
     return found

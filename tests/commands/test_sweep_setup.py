@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from loadgen.analysis.refine import LOOKS
@@ -67,3 +69,22 @@ def test_times_are_read(text: str, value: float) -> None:
 @pytest.mark.parametrize(("text", "value"), [("10%", 0.1), ("0.05", 0.05)])
 def test_shares_are_read(text: str, value: float) -> None:
     assert options.share(text, "--half-width") == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"repeats": 10**30}, "--repeats is .* from 1 to 1000"),
+        ({"sessions": 10**30}, "--sessions is .* from 1 to 1000"),
+        ({"max_tokens": 10**30}, "--max-tokens is .* from 1 to 1000000"),
+        ({"input_tokens": "9" * 30}, "--input-tokens has .* from 1 to 1000000"),
+        ({"levels": "9" * 5000}, "--levels .* is no list of numbers"),
+        ({"input_lengths": "9" * 400}, "no context is that long"),
+        ({"output_lengths": "lognormal:300,500"}, "no context is that long"),
+        ({"input_lengths": "uniform:1-99999999999"}, "no context is that long"),
+    ],
+)
+def test_a_number_too_large_is_refused_before_it_takes_the_memory(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        make_experiment(SweepRequest(**asked), SimulatorEngine())
+    assert len(str(caught.value)) < 200
