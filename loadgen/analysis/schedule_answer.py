@@ -66,7 +66,7 @@ def ranges_words(in_flight: BatchSchedule, costs: Collection[int] | None = None)
     """
     parts = []
     for index, (first, last, k) in enumerate(in_flight):
-        unit = " concurrent requests" if index == 0 and len(in_flight) > 1 else ""
+        unit = f" concurrent request{'s' if last > 1 else ''}" if index == 0 and len(in_flight) > 1 else ""
         tie = costs is not None and not any(first <= level <= last for level in costs)
         off = "no sure gain" if tie else "no speculation"
         parts.append(f"{f'K = {k}' if k else off} {span(first, last, in_flight)}{unit}")

@@ -25,10 +25,11 @@ def with_verification(findings: Findings, verification: Verification) -> Finding
         return replace(findings, notes=(*findings.notes, note))
     # What was refuted must not be read without what refuted it.
     why = f"{verification.sentence} {advice.why}" if verification.verdict is Verdict.FAILS else advice.why
+    again = measured_again(findings, verification)
     return replace(
         findings,
         recommendation=replace(advice, verified=VERIFIED[verification.verdict], why=why),
-        answer=f"{_answer(findings, verification).removesuffix('.')}; {final_words(verification)}.",
+        answer=f"{_answer(findings, verification, again).removesuffix('.')}; {final_words(verification, again)}.",
         verification=verification,
     )
 
@@ -57,9 +58,9 @@ def _arms(findings: Findings) -> list[tuple[str, tuple[str, int]]]:
     ]
 
 
-def _answer(findings: Findings, verification: Verification) -> str:
+def _answer(findings: Findings, verification: Verification, again: dict[int, Pooled]) -> str:
     """The run's sentence, held to what was measured again."""
-    again, claim = measured_again(findings, verification), verification.claim
+    claim = verification.claim
     if findings.ladders:
         places = {i: again for i, one in enumerate(findings.ladders) if (one.of, one.condition) == _of(verification)}
         return ladder_answer(

@@ -1,7 +1,7 @@
 """A verification in words."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from loadgen.analysis.breakeven import MAX_REPEATS
 from loadgen.analysis.capacity_model import Verdict as SloVerdict
@@ -10,6 +10,7 @@ from loadgen.analysis.schedule import Choice, span
 from loadgen.analysis.verify import MOST_REPEATS
 from loadgen.analysis.verify_limits import limits_verdict, own_checks
 from loadgen.analysis.verify_model import Claim, Comparison, LimitCheck, Role, Verdict, Verification
+from loadgen.analysis.verify_pooled import Pooled
 from loadgen.profiles.model import BatchSchedule
 
 
@@ -76,7 +77,7 @@ def sentence(
         least = min(found, key=lambda one: one.ratio)
         places = list(dict.fromkeys(one.place for one in found))
         return (
-            f"{what} holds: re-measured at {len(places)} loads, nowhere worse than any other server {within} (least "
+            f"{what} holds: re-measured at {_loads(len(places))}, nowhere worse than any other server {within} (least "
             f"{least.ratio:.2f}x {role_words(claim, least.other)} at {least.place})"
         )
     if verdict is Verdict.FAILS:
@@ -108,6 +109,10 @@ def with_limits(told: str, claim: Claim, faster: Verdict, checks: Sequence[Limit
         tail = f"; {instead}" if instead and faster is not Verdict.FAILS else ""
         return f"{told}; {words}" if faster is Verdict.FAILS else f"{claim_words(claim)} does not hold: {words}{tail}"
     return f"{told}; {words}" if faster is not Verdict.HOLDS else f"{claim_words(claim)} is not resolved: {words}"
+
+
+def _loads(count: int) -> str:
+    return f"{count} load{'s' if count > 1 else ''}"
 
 
 def _kept(claim: Claim, checks: Sequence[LimitCheck]) -> str:
@@ -210,11 +215,15 @@ def more_seconds(open_at: Sequence[Comparison]) -> float | None:
     return sum(by_place.values()) if by_place else None
 
 
-def final_words(found: Verification) -> str:
-    """What to do after all, with the verdict: the end of the one-sentence answer."""
+def final_words(found: Verification, again: Mapping[int, Pooled] | None = None) -> str:
+    """What to do after all, with the verdict: the end of the one-sentence answer. `again`: what run and verification
+    say together; where that is against the advice beyond noise, the advice is not given without it.
+    """
+    against = _against(found.claim, again or {})
     places = len(dict.fromkeys(one.place for one in found.comparisons))
     if found.verdict is Verdict.HOLDS:
-        within = f"holds at {places} loads within {100 * found.margin:.1f} %"
+        within = f"holds at {_loads(places)} within {100 * found.margin:.1f} %"
+        within += f", which covers {against}" if against else ""
         return f"{advice_words(found.claim)} (re-measured: {within}{_kept(found.claim, found.limits)})"
     if found.verdict is Verdict.FAILS:
         return found.sentence.removesuffix(".")
@@ -224,4 +233,21 @@ def final_words(found: Verification) -> str:
     unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
     time = _time(unsure, found.margin, found.sessions)
     limits = f"; {_limit_words(found.claim, found.limits)}" if unsure_limits else ""
+    if against:
+        return (
+            f"{claim_words(found.claim)}, the run's advice, is not resolved ({against} when re-measured{time}{limits})"
+        )
     return f"{advice_words(found.claim)} (re-measured: not resolved{time}{limits})"
+
+
+def _against(claim: Claim, again: Mapping[int, Pooled]) -> str:
+    """`a cost at 14, 16 (0.93x at 16)`, or the gain that is given up; empty where nothing is against the advice."""
+    costs = [one for level, one in again.items() if one.sign < 0 and claim.role_at(level) is Role.STATIC]
+    gains = [one for level, one in again.items() if one.sign > 0 and claim.role_at(level) is Role.NONE]
+    parts = []
+    for word, found in (("a cost", costs), ("a gain of speculation", gains)):
+        if found:
+            most = max(found, key=lambda one: abs(one.log_speedup))
+            places = ", ".join(str(one.concurrency) for one in found)
+            parts.append(f"{word} at {places} ({most.words})" if len(found) > 1 else f"{word}, {most.words}")
+    return " and ".join(parts)

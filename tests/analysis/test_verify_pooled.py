@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from loadgen.analysis.schedule_answer import best_k, ranges_words
 from loadgen.analysis.schedule_edges import Rung
 from loadgen.analysis.schedule_ladder import ladder_findings
 from loadgen.analysis.verify import MOST_REPEATS, compare
-from loadgen.analysis.verify_model import Claim, Role, StaticGain, Verdict
+from loadgen.analysis.verify_model import Claim, Role, StaticGain, Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled, corrected, k_at, pooled, refuted
 from loadgen.analysis.verify_samples import Sample
-from loadgen.analysis.verify_words import more_seconds, sentence
+from loadgen.analysis.verify_words import final_words, more_seconds, sentence
 from loadgen.commands.conclude import find_findings
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.folder import RunFolder
@@ -104,6 +105,7 @@ def test_a_break_even_is_refuted_only_outside_its_interval(
 def test_a_tie_is_no_advice_against_speculation() -> None:
     ranges: BatchSchedule = ((1, 14, 3), (15, 256, 0))
     assert ranges_words(ranges, ()) == "K = 3 up to 14 concurrent requests, no sure gain from 15 on"
+    assert ranges_words(((1, 1, 3), (2, 9, 0)), ()) == "K = 3 up to 1 concurrent request, no sure gain from 2 on"
     assert ranges_words(ranges, (32,)) == "K = 3 up to 14 concurrent requests, no speculation from 15 on"
 
 
@@ -140,6 +142,21 @@ def test_what_is_open_always_says_how_long_it_would_take() -> None:
     assert never.more_repeats == MOST_REPEATS
     (single,) = compare([sample((0.2,))], 0.02)
     assert (single.more_repeats, single.wider_margin) == (2, None)
+
+
+def test_advice_that_was_measured_to_cost_is_not_given_without_it() -> None:
+    claim = Claim(Choice.STATIC, "ngram", Condition("code-edit", 512, 0.0), 4, (), ((1, 256, 4),), (), {})
+    made = Verification(Verdict.OPEN, claim, 0.1, "as asked", compare([sample((0.05, -0.25, -0.05))], 0.1), "")
+    assert final_words(made, seen(at8=1.2)).startswith("use static K = 4 (re-measured: not resolved: ")
+    costly = final_words(made, seen(at8=1.2, at14=0.95, at16=0.93))
+    assert costly.startswith(
+        "static K = 4 at every tested load, the run's advice, is not resolved (a cost at 14, 16 (0.93x at 16) when "
+        "re-measured: "
+    )
+    held = final_words(replace(made, verdict=Verdict.HOLDS), seen(at16=0.95))
+    assert held == "use static K = 4 (re-measured: holds at 1 load within 10.0 %, which covers a cost, 0.95x at 16)"
+    off = replace(made, claim=replace(claim, choice=Choice.NONE))
+    assert "a gain of speculation, 1.20x at 8" in final_words(off, seen(at8=1.2))
 
 
 def test_near_the_margin_and_far_from_it_are_told_apart() -> None:
