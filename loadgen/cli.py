@@ -1,6 +1,7 @@
 """The command line: one line per command; the work is in `loadgen.commands`."""
 
 import errno
+import io
 import sys
 from collections.abc import Callable
 from inspect import cleandoc
@@ -89,23 +90,38 @@ _ENVIRONMENT = {
 """Faults of the machine or of a path that was given: a person can mend them, so they are told in one sentence."""
 
 
+def _take_any_character() -> None:
+    """A terminal or pipe that is not UTF-8 (LANG=C) gets ? for what it cannot show, and no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
+
+
+def _say(text: str) -> None:
+    """To standard error, where there is one: a script may have closed it."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"loadgen: {text}\n")
+
+
 def main() -> None:
     """Runs a command; an error for the user is one sentence and its exit code."""
+    _take_any_character()
     try:
         app()
     except LoadgenError as error:
-        sys.stderr.write(f"loadgen: {error}\n")
+        _say(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader of a pipe (`loadgen runs | head`) went away: nothing to tell.
-        sys.stderr.close()
+        if sys.stderr is not None:
+            sys.stderr.close()
         sys.exit(ExitCode.ANSWER)
     except OSError as error:
         if error.errno not in _ENVIRONMENT:
             raise
         place = f"{error.filename}: " if error.filename else ""
-        sys.stderr.write(f"loadgen: {place}{error.strerror}; change that, and start again.\n")
+        _say(f"{place}{error.strerror}; change that, and start again.")
         sys.exit(ExitCode.USAGE)
     except KeyboardInterrupt:
-        sys.stderr.write("loadgen: interrupted\n")
+        _say("interrupted")
         sys.exit(ExitCode.INTERRUPTED)

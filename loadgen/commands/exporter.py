@@ -28,7 +28,8 @@ def command(
     registry.register(RunsCollector(runs))
     try:
         server, _ = start_http_server(port, addr=host, registry=registry)
-    except OSError as error:
-        raise UsageError(f"{host}:{port} cannot be listened on ({error.strerror}); choose another --port.") from error
+    except (OSError, UnicodeError) as error:
+        cause = getattr(error, "strerror", None) or "no host name"
+        raise UsageError(f"{host}:{port} cannot be listened on ({cause}); choose another --host or --port.") from error
     typer.echo(f"http://{host}:{server.server_port}/metrics shows {runs}/; Ctrl-C ends it.")
     threading.Event().wait()

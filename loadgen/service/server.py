@@ -74,8 +74,10 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind)
-    except OSError as error:
-        raise UsageError(f"--host {host} is no address of this machine ({error.strerror}); try 127.0.0.1.") from error
+    except (OSError, UnicodeError) as error:
+        # UnicodeError: a label longer than names allow.
+        cause = getattr(error, "strerror", None) or "no host name"
+        raise UsageError(f"--host {host} is no address of this machine ({cause}); try 127.0.0.1.") from error
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -41,8 +41,10 @@ def is_loopback(host: str) -> bool:
     """True if only this machine can reach the address; UsageError if it is none."""
     try:
         found = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    except OSError as error:
-        raise UsageError(f"--host {host} is no address of this machine ({error.strerror}); try 127.0.0.1.") from error
+    except (OSError, UnicodeError) as error:
+        # UnicodeError: a label longer than names allow.
+        cause = getattr(error, "strerror", None) or "no host name"
+        raise UsageError(f"--host {host} is no address of this machine ({cause}); try 127.0.0.1.") from error
     return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in found)
 
 
