@@ -1,16 +1,16 @@
 """`loadgen analyse`: what a run says, from the cells on disk."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS
 
 
 def command(
     run: Annotated[str, typer.Argument(help="A run folder, its name, or latest.")] = "latest",
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
 ) -> None:
     """Analyse a run again and print the answer; writes nothing.

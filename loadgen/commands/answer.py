@@ -5,46 +5,63 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import (
+    Against,
+    Diagnose,
+    Hardware,
+    Levels,
+    Margin,
+    MaxTokens,
+    Model,
+    Objective,
+    ProfilesFolder,
+    Progress,
+    Runs,
+    Seed,
+    ServerArgs,
+    ServerEnv,
+    Slos,
+    StartTimeout,
+    VllmCommand,
+    VllmVersion,
+    Window,
+)
 from loadgen.store.folder import RUNS
 
 
 def command(
     profile: Annotated[str, typer.Option(help="The profile to answer for.")] = "ngram",
-    against: Annotated[str, typer.Option(help="The profile to compare with.")] = "baseline",
+    against: Against = "baseline",
     engine: Annotated[str, typer.Option(help="auto, simulator, docker, process or url.")] = "auto",
     url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram-k4=URL, …")] = None,
-    model: Annotated[str | None, typer.Option(help="Target model: a name or a folder.")] = None,
-    hardware: Annotated[str | None, typer.Option(help="The simulator's hardware preset.")] = None,
+    model: Model = None,
+    hardware: Hardware = None,
     workload: Annotated[str, typer.Option(help="The workload, or a file of prompts.")] = "code-edit",
-    levels: Annotated[str | None, typer.Option(help="Requests in flight: 1,2,4,8,16,32.")] = None,
+    levels: Levels = None,
     repeats: Annotated[int | None, typer.Option(help="Cells per level.")] = None,
     k: Annotated[str | None, typer.Option("--k", help="The ladder: 1,2,4; auto: K and its halves.")] = None,
     schedule_costs: Annotated[bool, typer.Option(help="Measure each K as a constant schedule too.")] = True,
-    objective: Annotated[str | None, typer.Option(help="What is best: throughput or tpot.")] = None,
-    slo: Annotated[list[str] | None, typer.Option(help="Only within a limit: ttft_p99=500ms (repeatable).")] = None,
-    margin: Annotated[float | None, typer.Option(help="What still counts as no worse: 0.02 is 2 %.")] = None,
+    objective: Objective = None,
+    slo: Slos = None,
+    margin: Margin = None,
     quick: Annotated[bool, typer.Option("--quick", help="Levels 1,4,16, two K, short cells; indicative.")] = False,
     input_tokens: Annotated[str | None, typer.Option(help="Prompt length: 500.")] = None,
     temperature: Annotated[str, typer.Option(help="Temperature: 0.")] = "0",
-    max_tokens: Annotated[int | None, typer.Option(help="Cap of each output.")] = None,
-    window: Annotated[float | None, typer.Option(help="Seconds that each cell measures.")] = None,
-    seed: Annotated[int, typer.Option(help="Prompts, sampling and level order follow from it.")] = 1,
-    diagnose: Annotated[
-        bool, typer.Option("--diagnose", help="A short cell per profile and workload more: tokens per chunk.")
-    ] = False,
+    max_tokens: MaxTokens = None,
+    window: Window = None,
+    seed: Seed = 1,
+    diagnose: Diagnose = False,
     resume: Annotated[
         str | None, typer.Option(help="A run whose answer goes on where it ended: a folder, its name, or latest.")
     ] = None,
-    vllm_version: Annotated[str | None, typer.Option(help="The simulator: behave as this vLLM, such as 0.26.")] = None,
-    vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
-    server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
-    server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
-    start_timeout: Annotated[float, typer.Option(help="Seconds a server may take to answer.")] = 600.0,
-    profiles_folder: Annotated[Path, typer.Option("--profiles", help="Folder of profiles.")] = Path("server_profiles"),
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Progress as JSON lines on stderr, summary on stdout.")
-    ] = False,
+    vllm_version: VllmVersion = None,
+    vllm_command: VllmCommand = None,
+    server_arg: ServerArgs = None,
+    server_env: ServerEnv = None,
+    start_timeout: StartTimeout = 600.0,
+    profiles_folder: ProfilesFolder = Path("server_profiles"),
+    runs: Runs = RUNS,
+    as_json: Progress = False,
 ) -> None:
     """Answer speculate or not, how much, and until which load: measure a ladder of K, make the schedule, put it to the
     test. Ends with 0 if the advice holds, 1 if it does not, 3 if that cannot be told yet.

@@ -1,10 +1,10 @@
 """`loadgen compare`: what changed from one run to another."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def command(
     before: Annotated[str, typer.Argument(help="The first run: a folder, its name, or latest.")],
     after: Annotated[str, typer.Argument(help="The second run.")],
     allow: Annotated[list[str] | None, typer.Option(help="A field that may differ besides (repeatable).")] = None,
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Compare two runs that differ in one thing, and say what changed, with intervals.

@@ -1,15 +1,15 @@
 """`loadgen exporter`: the runs as Prometheus metrics."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS
 
 
 def command(
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 9108,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS
 
 
@@ -19,7 +20,7 @@ def command(
     simulated: Annotated[bool, typer.Option("--simulated", help="The servers were simulators; the report says so.")] = (
         False
     ),
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
 ) -> None:
     """Read results of vllm bench serve or sweep, GuideLLM or AIPerf at several concurrencies, and find the break-even.

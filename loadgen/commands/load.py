@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import InputLengths, OutputLengths, Workers
+
 
 def command(
     url: Annotated[str, typer.Option(help="The server's base URL, without /v1.")],
@@ -21,10 +23,8 @@ def command(
     model: Annotated[str, typer.Option(help="The served model's name; else the server's first one.")] = "",
     workload: Annotated[str, typer.Option(help="A workload's name, or a file of prompts.")] = "code-edit",
     input_tokens: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Wanted prompt length.")] = None,
-    input_lengths: Annotated[
-        str | None, typer.Option(help="Prompt lengths drawn per prompt: uniform:200-800, lognormal:500,0.5.")
-    ] = None,
-    output_lengths: Annotated[str | None, typer.Option(help="Caps of the outputs, drawn likewise.")] = None,
+    input_lengths: InputLengths = None,
+    output_lengths: OutputLengths = None,
     window: Annotated[
         float | None, typer.Option(min=0.1, help="Seconds to measure; else until the prompts end.")
     ] = None,
@@ -37,7 +37,7 @@ def command(
     arrival: Annotated[str, typer.Option(help="Open loop: poisson or constant.")] = "poisson",
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature.")] = 0.0,
     ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to --max-tokens.")] = False,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Load processes: beyond one core.")] = 1,
+    workers: Workers = 1,
     seed: Annotated[
         int, typer.Option(min=0, max=(1 << 63) - 1, help="Prompts, sampling and arrivals follow from it.")
     ] = 1,

@@ -5,32 +5,44 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import (
+    Against,
+    Hardware,
+    Levels,
+    MaxTokens,
+    ProfilesFolder,
+    Quick,
+    Repeats,
+    Runs,
+    Seed,
+    Window,
+)
 from loadgen.store.folder import RUNS
 
 
 def command(
     profile: Annotated[str, typer.Option(help="Profiles to measure, comma-separated.")] = "ngram",
-    against: Annotated[str, typer.Option(help="The profile to compare with.")] = "baseline",
+    against: Against = "baseline",
     url: Annotated[
         str | None, typer.Option(help="Running servers: baseline=URL,ngram=URL; else simulated ones.")
     ] = None,
-    hardware: Annotated[str | None, typer.Option(help="The simulator's hardware preset.")] = None,
+    hardware: Hardware = None,
     workload: Annotated[str, typer.Option(help="Workloads, or files of prompts, comma-separated.")] = "code-edit",
-    levels: Annotated[str | None, typer.Option(help="Requests in flight: 1,2,4,8,16,32.")] = None,
-    repeats: Annotated[int | None, typer.Option(help="Cells per level; none below 3 has an interval.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Levels 1,4,16 and short cells; indicative.")] = False,
-    max_tokens: Annotated[int | None, typer.Option(help="Cap of each output.")] = None,
-    window: Annotated[float | None, typer.Option(help="Seconds that each cell measures.")] = None,
+    levels: Levels = None,
+    repeats: Repeats = None,
+    quick: Quick = False,
+    max_tokens: MaxTokens = None,
+    window: Window = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Locust workers.")] = 2,
-    seed: Annotated[int, typer.Option(help="Prompts, sampling and level order follow from it.")] = 1,
+    seed: Seed = 1,
     headless: Annotated[bool, typer.Option("--headless", help="No web interface; ends by itself.")] = False,
     web_host: Annotated[str, typer.Option(help="Where the web interface listens.")] = "127.0.0.1",
     web_port: Annotated[int, typer.Option(help="Its port.")] = 8089,
     bind_host: Annotated[str, typer.Option(help="Where the master listens for workers.")] = "127.0.0.1",
     bind_port: Annotated[int, typer.Option(help="Its port; 0 takes a free one.")] = 0,
     remote_workers: Annotated[int, typer.Option(min=0, help="Workers to wait for that other machines start.")] = 0,
-    profiles_folder: Annotated[Path, typer.Option("--profiles", help="Folder of profiles.")] = Path("server_profiles"),
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    profiles_folder: ProfilesFolder = Path("server_profiles"),
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
 ) -> None:
     """Sweep through Locust: its web interface shows the run, its workers count users, our client sends the requests.

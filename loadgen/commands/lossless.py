@@ -5,16 +5,28 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import (
+    Engine,
+    Hardware,
+    Model,
+    ProfilesFolder,
+    Runs,
+    ServerArgs,
+    ServerEnv,
+    StartTimeout,
+    Urls,
+    VllmCommand,
+)
 from loadgen.store.folder import RUNS
 
 
 def command(
     profile: Annotated[str, typer.Option(help="The profile to test.")] = "ngram",
     against: Annotated[str, typer.Option(help="The profile without speculation.")] = "baseline",
-    engine: Annotated[str, typer.Option(help="auto, docker, process, simulator or url.")] = "auto",
-    url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram=URL.")] = None,
-    model: Annotated[str | None, typer.Option(help="Target model: a name or a folder.")] = None,
-    hardware: Annotated[str | None, typer.Option(help="The simulator's hardware preset.")] = None,
+    engine: Engine = "auto",
+    url: Urls = None,
+    model: Model = None,
+    hardware: Hardware = None,
     workload: Annotated[str, typer.Option(help="The workload, or a file of prompts.")] = "code-edit",
     prompts: Annotated[int | None, typer.Option(min=1, help="Prompts of the greedy part: 40, on a CPU 16.")] = None,
     max_tokens: Annotated[int, typer.Option(min=2, help="Cap of each greedy answer.")] = 64,
@@ -32,12 +44,12 @@ def command(
     resume: Annotated[
         str | None, typer.Option(help="A test to go on with: folder, name, or latest. Only --seeds can be changed.")
     ] = None,
-    vllm_command: Annotated[str | None, typer.Option(help="How a local vLLM starts.", envvar="VLLM_COMMAND")] = None,
-    server_arg: Annotated[list[str] | None, typer.Option(help="An argument for every server (repeatable).")] = None,
-    server_env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for every server (repeatable).")] = None,
-    start_timeout: Annotated[float, typer.Option(help="Seconds a server may take to answer.")] = 600.0,
-    profiles_folder: Annotated[Path, typer.Option("--profiles", help="Folder of profiles.")] = Path("server_profiles"),
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    vllm_command: VllmCommand = None,
+    server_arg: ServerArgs = None,
+    server_env: ServerEnv = None,
+    start_timeout: StartTimeout = 600.0,
+    profiles_folder: ProfilesFolder = Path("server_profiles"),
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="The whole finding as JSON on stdout.")] = False,
 ) -> None:
     """Test whether speculation changes what the model says. Exit code 0: same quality; 1: differs; 3: not tested.

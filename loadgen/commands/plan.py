@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS
 
 
@@ -24,7 +25,7 @@ def command(
     measure: Annotated[bool, typer.Option("--measure", help="Start the servers and measure open-loop rates.")] = False,
     rates: Annotated[str | None, typer.Option(help="Rates to measure, else around the estimate: 2/s,4/s.")] = None,
     seconds: Annotated[float, typer.Option(min=2, help="How long each rate is measured.")] = 60.0,
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json, and nothing else.")] = False,
 ) -> None:
     """Say the highest load within objectives for each profile and the schedule, and the GPUs that a demand takes.

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS
 
 
@@ -12,7 +13,7 @@ def command(
     run: Annotated[str, typer.Argument(help="A run: a folder, its name, or latest.")],
     to: Annotated[str, typer.Option(help="Prometheus' address; it must take remote writes.")] = "http://127.0.0.1:9090",
     output: Annotated[Path | None, typer.Option(help="Write OpenMetrics text here instead, for promtool.")] = None,
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
 ) -> None:
     """Write a finished run into Prometheus at the times at which it ran, and say where in Grafana to look.
 

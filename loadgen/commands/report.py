@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS
 
 
@@ -12,7 +13,7 @@ def command(
     run: Annotated[list[str] | None, typer.Argument(help="Runs: folders, their names, or latest (default).")] = None,
     out: Annotated[Path | None, typer.Option(help="Several runs: the page's file, else in the runs' folder.")] = None,
     parquet: Annotated[bool, typer.Option("--parquet", help="One run: write requests.parquet too.")] = False,
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
 ) -> None:
     """Write summary.json, report.html, report.md and cells.csv of a run again; or put several runs on one page.
 

@@ -1,15 +1,15 @@
 """`loadgen runs`: the runs that there are."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs
 from loadgen.store.folder import RUNS, list_runs, unreadable_runs
 
 
 def command(
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List the runs, oldest first, with what each one measured.

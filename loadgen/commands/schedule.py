@@ -1,18 +1,18 @@
 """`loadgen schedule`: what to write into vLLM's config, from runs that are measured."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Runs, Slos
 from loadgen.store.folder import RUNS
 
 
 def command(
     run: Annotated[list[str] | None, typer.Argument(help="Run folders, their names, or latest.")] = None,
     objective: Annotated[str | None, typer.Option(help="What is best: throughput or tpot; else the run's own.")] = None,
-    slo: Annotated[list[str] | None, typer.Option(help="Only within a limit: ttft_p99=500ms (repeatable).")] = None,
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
+    slo: Slos = None,
+    runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per run, and nothing else.")] = False,
 ) -> None:
     """Print the batch-size schedule in vLLM's own syntax, what it gains over the best static K and over no speculation,

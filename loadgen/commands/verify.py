@@ -1,10 +1,10 @@
 """`loadgen verify`: does the advice of a run hold when it is measured again?"""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from loadgen.commands.given import Margin, Objective, Progress, Runs, Slos, Window
 from loadgen.store.folder import RUNS
 
 
@@ -12,21 +12,19 @@ def command(
     run: Annotated[str, typer.Argument(help="A run folder, its name, or latest.")] = "latest",
     engine: Annotated[str | None, typer.Option(help="Another engine than the run's: docker, process, …")] = None,
     url: Annotated[str | None, typer.Option(help="Running servers: baseline=URL,ngram-schedule=URL.")] = None,
-    objective: Annotated[str | None, typer.Option(help="What is best: throughput or tpot.")] = None,
-    slo: Annotated[list[str] | None, typer.Option(help="Only within a limit: ttft_p99=500ms (repeatable).")] = None,
-    margin: Annotated[float | None, typer.Option(help="What still counts as no worse: 0.02 is 2 %.")] = None,
+    objective: Objective = None,
+    slo: Slos = None,
+    margin: Margin = None,
     levels: Annotated[str | None, typer.Option(help="Other loads than the run's; edges are added.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Cells per load, server and session.")] = None,
     sessions: Annotated[int | None, typer.Option(help="Starts of each server.")] = None,
-    window: Annotated[float | None, typer.Option(help="Seconds that each cell measures.")] = None,
+    window: Window = None,
     open_loop: Annotated[float | None, typer.Option("--open-loop", help="Seconds across each edge; 0: none.")] = None,
     resume: Annotated[
         str | None, typer.Option(help="A run whose verification goes on where it ended: a folder, its name, or latest.")
     ] = None,
-    runs: Annotated[Path, typer.Option(help="The folder of the runs.")] = RUNS,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Progress as JSON lines on stderr, summary on stdout.")
-    ] = False,
+    runs: Runs = RUNS,
+    as_json: Progress = False,
 ) -> None:
     """Put a run's advice to the test: fresh prompts, the schedule beside the best static K and no speculation, at every
     load and at the schedule's edges. Ends with 0 if it holds, 1 if it does not, 3 if that cannot be told yet.
