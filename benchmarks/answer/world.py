@@ -11,6 +11,9 @@ from scipy.interpolate import PchipInterpolator
 from benchmarks.answer.bank import WINDOW_S, Bank
 
 Floats = NDArray[np.float64]
+SMOOTHING = 0.5
+"""Kernel of the smoothed bootstrap, in standard deviations of the residuals (Silverman & Young 1987; about 24^-0.2):
+without it three repeats are now and then the same residual thrice, and a spread of 0 makes any level sure."""
 SLOW_FACTOR = 1.3
 SLOW_S = 3.0
 """As the simulator's slow phases."""
@@ -20,8 +23,8 @@ SLOW_S = 3.0
 class World:
     """True ln speed-up by concurrency, and how repeats scatter around it.
 
-    Residuals are whole draws from the bank of the nearest banked level, less their mean there; so spread, skew and
-    tails are those of simulated cells. Start effects and slow phases are drawn on top, as the simulator draws them.
+    Residuals are draws from the bank of the nearest banked level, less their mean there, a little smoothed; so spread
+    and skew are those of simulated cells. Start effects and slow phases are drawn on top, as the simulator draws them.
     """
 
     name: str
@@ -49,7 +52,9 @@ class World:
 
     def draw(self, rng: np.random.Generator, level: int, count: int, shift: float) -> list[float]:
         """`count` repeats of one level."""
-        noise = self.scale * rng.choice(self.residuals[self._nearest(level)], count)
+        kept = self.residuals[self._nearest(level)]
+        drawn = rng.choice(kept, count) + SMOOTHING * np.std(kept) * rng.standard_normal(count)
+        noise = self.scale * drawn / math.sqrt(1 + SMOOTHING**2)
         if self.slow_share:
             noise = noise + self._slow(rng, count) - self._slow(rng, count)
         return [self.curve(level) + shift + float(value) for value in noise]
