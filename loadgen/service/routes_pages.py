@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from loadgen.service.guard import REPORT_POLICY
 from loadgen.service.problems import Refusal
@@ -18,6 +19,7 @@ MEDIA = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+FRAME = "frame.html"
 PLOTLY = "plotly-basic.min.js"
 
 
@@ -86,6 +88,14 @@ def _page(name: str) -> Response:
     return Response(content, media_type=media)
 
 
+def _framed(name: str) -> bytes:
+    """The page within what all pages have: head, and the bar at the top. Nothing from outside goes into it."""
+    environment = Environment(
+        loader=PackageLoader("loadgen.service", "static"), autoescape=True, trim_blocks=True, undefined=StrictUndefined
+    )
+    return environment.get_template(name).render().encode()
+
+
 @lru_cache(maxsize=1)
 def _files() -> dict[str, tuple[bytes, str, str]]:
     """Name → (content, media type, tag) of every file that is shipped for the page: nothing else can be asked for."""
@@ -94,7 +104,7 @@ def _files() -> dict[str, tuple[bytes, str, str]]:
     found: dict[str, tuple[bytes, str, str]] = {}
     for path in paths:
         media = MEDIA.get("." + path.name.rpartition(".")[2])
-        if media:
-            content = path.read_bytes()
+        if media and path.name != FRAME:
+            content = _framed(path.name) if path.name.endswith(".html") else path.read_bytes()
             found[path.name] = content, media, f'"{sha256(content).hexdigest()[:20]}"'
     return found
