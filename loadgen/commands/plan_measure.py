@@ -13,6 +13,7 @@ from loadgen.clock import utc_now
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, make_experiment, start_requests
 from loadgen.engines.base import Engine, EngineEvent
 from loadgen.engines.choose import EngineRequest, choose_engine
+from loadgen.engines.credentials import key_variable
 from loadgen.errors import UsageError
 from loadgen.load.open_loop import run_open_loop
 from loadgen.load.shape import Arrival, OpenLoop, Stage
@@ -84,7 +85,12 @@ async def _all(job: _Job, starts: Mapping[str, Any]) -> None:
 async def _profile(job: _Job, profile: str, start: Any) -> None:
     ready = await job.engine.start(start, lambda event: _tell(job.folder, event))
     try:
-        target = Target(url=ready.url, model=ready.model, sampling=job.experiment.plan.sampling)
+        target = Target(
+            url=ready.url,
+            model=ready.model,
+            sampling=job.experiment.plan.sampling,
+            api_key_variable=key_variable(job.engine.name),
+        )
         counters = await _counters(job, target)
         for condition in (condition for condition, name in job.rates if name == profile):
             for rate in job.rates[condition, profile]:

@@ -12,6 +12,7 @@ from loadgen.commands import options
 from loadgen.commands.machine_limits import require_carried
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
 from loadgen.engines.base import Engine
+from loadgen.engines.credentials import key_variable
 from loadgen.errors import ExitCode, LoadgenError, NoVerdictError, UsageError
 from loadgen.load.target import Target
 from loadgen.load.workers.closed_loop import run_workers
@@ -119,7 +120,7 @@ async def _run(job: Job, listener: Listener) -> None:
         folder=job.folder,
         measurer=measurer,
         starts=start_requests(job.experiment, job.request, job.folder),
-        target=Target(url="", model="", keep_text=plan.keep_text),
+        target=Target(url="", model="", keep_text=plan.keep_text, api_key_variable=key_variable(job.engine.name)),
         listener=listener,
         cancel=cancel,
         chars_per_token=_known_token_length(job.folder),

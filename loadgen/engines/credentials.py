@@ -59,6 +59,13 @@ def server_variables(texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+def key_variable(engine: str) -> str:
+    """The environment variable whose key a server takes: one that an engine starts is locked by VLLM_API_KEY, if that
+    is set; any other asks for OPENAI_API_KEY.
+    """
+    return "VLLM_API_KEY" if engine in ("process", "docker") and os.environ.get("VLLM_API_KEY") else "OPENAI_API_KEY"
+
+
 def masked(text: str) -> str:
     """The text without the keys and tokens of this process' environment: some servers repeat them in their errors."""
     for name in ("OPENAI_API_KEY", "VLLM_API_KEY", "HF_TOKEN"):

@@ -2,7 +2,13 @@
 
 import pytest
 
-from loadgen.engines.credentials import masked, refuse_secrets, server_variables, without_secrets
+from loadgen.engines.credentials import (
+    key_variable,
+    masked,
+    refuse_secrets,
+    server_variables,
+    without_secrets,
+)
 from loadgen.engines.local_vllm import find_local_vllm
 from loadgen.errors import UsageError
 
@@ -81,3 +87,19 @@ def test_the_environments_keys_are_starred_out(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
     monkeypatch.setenv("HF_TOKEN", "a")
     assert masked("no sk-hunter2 here, and a word stays") == "no *** here, and a word stays"
+
+
+@pytest.mark.parametrize(
+    ("engine", "key", "variable"),
+    [
+        ("process", "s3cret", "VLLM_API_KEY"),
+        ("docker", "s3cret", "VLLM_API_KEY"),
+        ("process", "", "OPENAI_API_KEY"),
+        ("url", "s3cret", "OPENAI_API_KEY"),
+    ],
+)
+def test_a_server_that_was_started_is_asked_with_the_key_that_locks_it(
+    engine: str, key: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", key)
+    assert key_variable(engine) == variable
