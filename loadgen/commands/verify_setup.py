@@ -80,6 +80,11 @@ class Prepared:
 def prepare(folder: RunFolder, asked: VerifyRequest, *, as_json: bool) -> Prepared:
     """The verification of a run's advice. NoVerdictError if the run advises nothing, UsageError for what cannot be."""
     check_margin(asked.margin)
+    if "request" not in folder.manifest().settings:
+        raise UsageError(
+            f"{folder.path} was not made by a sweep, so that no server can be started to measure its advice again; "
+            "measure the servers with loadgen sweep --url."
+        )
     set_goal(folder, asked.goal)
     manifest, cells = folder.manifest(), folder.cells()
     claim, profiles = current_claim(folder)

@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from loadgen.cli import app
-from loadgen.store.folder import RunFolder
+from loadgen.commands.verify_setup import VerifyRequest, prepare
+from loadgen.errors import UsageError
+from loadgen.store.folder import RunFolder, find_run
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = ROOT / "tests" / "data" / "foreign"
@@ -89,3 +91,9 @@ def test_an_import_gets_no_cure_that_it_cannot_take(tmp_path: Path) -> None:
     words = " ".join(imported(tmp_path).split())
     assert "--disable-log-stats" not in words
     assert "loadgen sweep --url" in words
+
+
+def test_what_needs_servers_refuses_an_import_with_a_way_out(tmp_path: Path) -> None:
+    imported(tmp_path)
+    with pytest.raises(UsageError, match=r"not made by a sweep.*loadgen sweep --url"):
+        prepare(find_run("latest", tmp_path), VerifyRequest(), as_json=True)
