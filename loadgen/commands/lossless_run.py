@@ -21,8 +21,10 @@ from loadgen.commands.lossless_setup import LosslessRequest, check_request, make
 from loadgen.commands.sweep_setup import Experiment, start_requests
 from loadgen.engines.base import Engine, ReadyServer
 from loadgen.engines.choose import choose_engine
+from loadgen.engines.credentials import key_variable
 from loadgen.errors import ExitCode, LoadgenError
 from loadgen.load.target import Target
+from loadgen.metrics.scrape import MetricsClient
 from loadgen.report.live import JsonListener, LineListener
 from loadgen.report.lossless_json import LosslessAbout, lossless_json
 from loadgen.report.lossless_text import lines, sentence
@@ -38,6 +40,7 @@ from loadgen.sweep.lossless_journal import Journal
 from loadgen.sweep.lossless_plan import LosslessPlan
 from loadgen.sweep.lossless_seeds import decide_seeds
 from loadgen.sweep.lossless_servers import EngineServers
+from loadgen.sweep.simulated import SENTENCE, tells_simulated
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.base import Prompt, PromptRequest
 from loadgen.workloads.lengths import ratio_counter
@@ -49,7 +52,7 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Job:
     stored: files.StoredRequest
     experiment: Experiment
@@ -154,12 +157,13 @@ async def _plan(job: _Job, servers: EngineServers) -> LosslessPlan:
     plan = make_plan(job.asked, job.experiment, job.engine)
     await servers.start_together()
     await servers.use(plan.against)
+    await _mark_if_simulated(job, servers)
     facts = {name: ready.effective for name, ready in servers.facts.items()}
     settings = [profile.settings for profile in job.experiment.profiles]
     plan = replace(
         plan,
         kind=job.asked.dtype or dtype_kind(*facts.values(), *settings),
-        seeds=decide_seeds(job.asked.seeds, facts, simulated=job.engine.simulated),
+        seeds=decide_seeds(job.asked.seeds, facts, simulated=job.stored.simulated),
     )
     if plan.temperatures:
         sent = "each sample has a seed of its own" if plan.seeds.sent else "samples have no seeds"
@@ -168,12 +172,22 @@ async def _plan(job: _Job, servers: EngineServers) -> LosslessPlan:
     return plan
 
 
+async def _mark_if_simulated(job: _Job, servers: EngineServers) -> None:
+    """The run says SIMULATED from now on if a simulator stands behind a URL or an image."""
+    for ready in servers.facts.values():
+        async with MetricsClient(ready.url) as metrics:
+            if not job.stored.simulated and await tells_simulated(metrics):
+                job.stored = replace(job.stored, simulated=True)
+                files.keep(job.folder, files.REQUEST, job.stored)
+                job.say(SENTENCE)
+
+
 async def _prompts(job: _Job, servers: EngineServers, against: str, number: int) -> Sequence[Prompt]:
     """Set 0 or 1 of the prompts; they share none."""
     await servers.use(against)
     ready = servers.facts[against]
     workload = next(iter(job.experiment.workloads.values()))
-    target = Target(ready.url, ready.model)
+    target = Target(ready.url, ready.model, api_key_variable=key_variable(job.engine.name))
     seed = job.asked.sweep.seed
     known = await measure_chars_per_token(target, {workload.name: workload}, seed)
     wanted = PromptRequest(

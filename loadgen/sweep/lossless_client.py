@@ -66,10 +66,18 @@ class LosslessServer(Protocol):
 class HttpServer:
     """A vLLM-compatible server over HTTP."""
 
-    def __init__(self, url: str, model: str, transport_factory: TransportFactory | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        transport_factory: TransportFactory | None = None,
+        *,
+        api_key_variable: str = "OPENAI_API_KEY",
+    ) -> None:
         self._url = url
         self._model = model
-        self._client = make_client(Target(url=url, model=model), transport_factory)
+        target = Target(url=url, model=model, api_key_variable=api_key_variable)
+        self._client = make_client(target, transport_factory)
         self._metrics = MetricsClient(url)
         self._before: Snapshot | None = None
 

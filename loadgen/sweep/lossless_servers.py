@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 
 from loadgen.engines.base import Engine, EngineEvent, ReadyServer, StartRequest
+from loadgen.engines.credentials import key_variable
 from loadgen.sweep.events import Listener, ServerProgress
 from loadgen.sweep.lossless_client import HttpServer
 
@@ -37,7 +38,7 @@ class EngineServers:
                 ready = await self.engine.start(self._starts[name], self._on_engine)
                 self.facts[name] = ready
                 self._on_ready(ready)
-                self._up[name] = HttpServer(ready.url, ready.model)
+                self._up[name] = HttpServer(ready.url, ready.model, api_key_variable=key_variable(self.engine.name))
         return self._up[name]
 
     async def start_together(self) -> None:

@@ -1,6 +1,10 @@
 """`loadgen lossless` over real HTTP against the simulator, and what it refuses."""
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from loadgen.cli import app
+from loadgen.engines.ports import free_port
 from loadgen.errors import UsageError
 
+ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("lossless", "--engine", "simulator", "--temperature", "0", "--prompts", "4", "--max-tokens", "32")
 
 
@@ -48,6 +54,32 @@ def test_a_planted_bug_is_found_over_http_and_in_the_samples(tmp_path: Path) -> 
     assert "verifying drafts" in found["answer"]
     assert len(found["sampling"][0]["places"]) == 6
     assert found == json.loads((folder / "result.json").read_text())
+
+
+@pytest.fixture
+def urls() -> Iterator[str]:
+    """Two simulators that know nothing of this run, as `--url` takes them."""
+    ports = {name: free_port() for name in ("baseline", "ngram")}
+    with ExitStack() as stack:
+        for name, port in ports.items():
+            config = str(ROOT / "server_profiles" / f"{name}.yaml")
+            process = subprocess.Popen(
+                [sys.executable, "-m", "loadgen", "simulate", "--config", config, "--port", str(port)],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+        yield ",".join(f"{name}=http://127.0.0.1:{port}" for name, port in ports.items())
+
+
+def test_simulators_behind_urls_make_a_simulated_verdict(urls: str, tmp_path: Path) -> None:
+    words = ("--temperature", "0", "--prompts", "4", "--max-tokens", "32")
+    _, out, folder = run(tmp_path, "lossless", "--profile", "ngram", "--url", urls, *words)
+    assert out.startswith("SIMULATED: ")
+    assert json.loads((folder / "result.json").read_text())["simulated"] is True
+    assert json.loads((folder / "request.json").read_text())["simulated"] is True
+    assert "SIMULATED" in (folder.parent / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
