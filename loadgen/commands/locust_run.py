@@ -18,7 +18,7 @@ from loadgen.commands.sweep_measure import Job, require_cells
 from loadgen.commands.sweep_run import prepare_job
 from loadgen.commands.sweep_setup import SweepRequest, start_requests
 from loadgen.engines.base import EngineEvent, ReadyServer
-from loadgen.engines.choose import EngineRequest
+from loadgen.engines.choose import EngineRequest, choose_engine
 from loadgen.engines.ports import free_port
 from loadgen.errors import ExitCode, NoVerdictError, UsageError
 from loadgen.load.runner import run_fast
@@ -53,6 +53,7 @@ class LocustOptions:
 
 def run_locust(request: SweepRequest, wanted: EngineRequest, runs: Path, options: LocustOptions) -> ExitCode:
     """The exit code of a new run; its folder holds what `loadgen sweep` would have left."""
+    choose_engine(wanted)  # a wrong URL is told before a missing package
     if importlib.util.find_spec("locust") is None:
         raise UsageError("Locust is not installed: make locust, or pip install 'loadgen[locust]'.")
     job = prepare_job(request, wanted, runs, tuple(sys.argv[1:]), as_json=options.as_json)
