@@ -40,8 +40,9 @@ def find_break_even(
     status = _status(levels, signs)
     crossings = _crossings(levels, signs, shifts, prior) if status is BreakEvenStatus.FOUND else ()
     if status is BreakEvenStatus.INCONCLUSIVE:
-        sentence = _unsettled(levels, signs, pair_seconds or {})
+        sentence, wanted = _unsettled(levels, signs, pair_seconds or {})
     else:
+        wanted = {}
         sentence = _sentence(status, levels, signs, crossings)
     return BreakEven(
         status=status,
@@ -51,6 +52,7 @@ def find_break_even(
         tested_levels=tuple(stat.level for stat in levels),
         sure_gains=signs.levels_with(1),
         sure_losses=signs.levels_with(-1),
+        wanted=tuple(sorted(wanted.items())),
     )
 
 
@@ -174,24 +176,29 @@ def repeats_needed(stat: LevelStat, confidence: float = CONFIDENCE) -> int | Non
     return None
 
 
-def _unsettled(levels: Sequence[LevelStat], signs: Signs, pair_seconds: Mapping[int, float]) -> str:
+def _unsettled(
+    levels: Sequence[LevelStat], signs: Signs, pair_seconds: Mapping[int, float]
+) -> tuple[str, dict[int, int]]:
+    """What would settle it: in words, and as level → more repeats."""
     if not levels:
-        return "no valid pair of cells, so nothing can be said; see the checks for the cause"
+        return "no valid pair of cells, so nothing can be said; see the checks for the cause", {}
     unsure = [stat for stat in levels if signs.by_level[stat.level] == 0]
     wanted = {stat.level: repeats_needed(stat) for stat in unsure}
     more = {stat.level: n - stat.n for stat in unsure if (n := wanted[stat.level]) is not None and n > stat.n}
     advice = []
     if more:
-        advice.append(
-            f"measure {max(more.values())} more repeats at {_listed(sorted(more))}" + _time(more, pair_seconds)
-        )
+        most = max(more.values())
+        count = f"{most} more repeat{'s' if most > 1 else ''}"
+        advice.append(f"measure {count} at {_listed(sorted(more))}" + _time(more, pair_seconds))
     draws = [level for level, n in wanted.items() if n is None]
     if draws:
         advice.append(f"{_listed(draws)} cannot be told from 1.0 within {MAX_REPEATS} repeats")
+    wanted = dict(more)
     if not signs.levels_with(-1) or not advice:
+        wanted[levels[-1].level * 2] = 0
         advice.append(f"add --levels {levels[-1].level * 2}")
     seen = _seen(signs)
-    return f"not settled{seen}: {'; '.join(advice)}"
+    return f"not settled{seen}: {'; '.join(advice)}", wanted
 
 
 def _seen(signs: Signs) -> str:

@@ -145,6 +145,8 @@ class BreakEven:
     sure_gains: tuple[int, ...] = ()
     """Levels where speculation surely pays (family-wise 95 %, or by the indicative rule)."""
     sure_losses: tuple[int, ...] = ()
+    wanted: tuple[tuple[int, int], ...] = ()
+    """(level, more repeats of it) that would settle an inconclusive verdict; 0 for a level that was not measured."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from loadgen.analysis.findings import analyse
 from loadgen.analysis.model import BreakEvenStatus, Check, Findings
 from loadgen.analysis.verify_attach import with_verification
 from loadgen.analysis.verify_model import Verification
+from loadgen.commands.extend import looks_note, most_repeats, next_command
 from loadgen.commands.goal import judged
 from loadgen.commands.prompt_times import prompt_times
 from loadgen.commands.resume import resume_words
@@ -24,6 +25,9 @@ from loadgen.store.jsonl import DamagedLineError
 from loadgen.store.model import CellKey, CellResult, Manifest
 
 SHOWN_FAILURES = 3
+NEXT = "to settle it: "
+"""Begins the note with the command that would."""
+BEGUN = ("a verification was begun", "a newer verification was begun")
 VERIFY, VERIFICATION = "verify", "verification.json"
 STATES = ("started", "interrupted", "completed")
 """Kinds of event that tell a run's state; the last one holds."""
@@ -41,24 +45,29 @@ def find_findings(folder: RunFolder) -> Findings:
     findings = analyse(manifest, cells, folder.servers(), interrupted=interrupted, slo=slo, failed=failed)
     # An imported run says in its manifest what cannot be known from it.
     unknown = manifest.settings.get("unknown", ())
-    findings = replace(findings, notes=(*findings.notes, *unknown, *_prompt_notes(folder)))
+    notes = (*findings.notes, *unknown, *_prompt_notes(folder), *looks_note(manifest))
+    findings = replace(findings, notes=notes)
+    if following := next_command(folder, findings):
+        findings = replace(findings, notes=(*findings.notes, f"{NEXT}{following}"))
     findings = replace(findings, checks=(*findings.checks, *failed_cells(events, folder.cells())))
     findings = replace(findings, diagnostics=diagnose(diagnostics(folder.path), folder.cells()))
     verification = find_verification(folder)
-    if verification is None:
-        return replace(findings, notes=(*findings.notes, *_begun(folder)))
-    return with_verification(findings, verification)
+    findings = replace(findings, notes=(*findings.notes, *_begun(folder, again=verification is not None)))
+    return findings if verification is None else with_verification(findings, verification)
 
 
-def _begun(folder: RunFolder) -> tuple[str, ...]:
-    """A note where a verification was begun and is not whole."""
+def _begun(folder: RunFolder, *, again: bool) -> tuple[str, ...]:
+    """A note where the newest verification was begun and is not whole; `again`: an older one is."""
     own = RunFolder(folder.path / VERIFY)
-    if not (own.path / "manifest.json").is_file():
+    if (own.path / VERIFICATION).is_file() or not (own.path / "manifest.json").is_file():
         return ()
     plan = own.manifest()
     total = len(plan.profiles) * len(plan.conditions) * len(plan.levels) * plan.repeats * plan.sessions
     have = f"{len(own.cells())} of {total} cells"
-    return (f"a verification was begun and is not complete ({have}): {resume_words(folder, 'verify')} goes on",)
+    which = BEGUN[again]
+    so_far = "; the verdict told is the last complete one's" if again else ""
+    goes_on = f"{resume_words(folder, 'verify')} goes on"
+    return (f"{which} and is not complete ({have}): {goes_on}{so_far}",)
 
 
 def failed_keys(manifest: Manifest, events: Sequence[StoredEvent], cells: Sequence[CellResult]) -> tuple[CellKey, ...]:
@@ -70,7 +79,11 @@ def failed_keys(manifest: Manifest, events: Sequence[StoredEvent], cells: Sequen
     planned = itertools.starmap(
         CellKey,
         itertools.product(
-            manifest.profiles, manifest.conditions, manifest.levels, range(manifest.repeats), range(manifest.sessions)
+            manifest.profiles,
+            manifest.conditions,
+            manifest.levels,
+            range(most_repeats(manifest)),
+            range(manifest.sessions),
         ),
     )
     return tuple(key for key in planned if str(key) in failed and key not in measured)
@@ -99,14 +112,28 @@ def _prompt_notes(folder: RunFolder) -> tuple[str, ...]:
 
 
 def find_verification(folder: RunFolder) -> Verification | None:
-    """What `loadgen verify` found of this run; None if it was not verified."""
-    path = folder.path / VERIFY / VERIFICATION
-    if not path.is_file():
+    """What the last complete `loadgen verify` found of this run; None if there is none.
+
+    A verification that was begun since and is not complete does not hide it (see `_begun`).
+    """
+    found = [path for path in _verifications(folder) if (path / VERIFICATION).is_file()]
+    if not found:
         return None
+    path = found[0] / VERIFICATION
     try:
         return decode(path.read_bytes(), Verification)
     except ValueError as error:
         raise UsageError(f"{path} cannot be read ({error}); remove it and run loadgen verify again.") from error
+
+
+def _verifications(folder: RunFolder) -> list[Path]:
+    """The verifications' folders, the newest first: `verify`, then those that moved aside for it."""
+
+    def number(path: Path) -> int:
+        return int(path.name.rpartition("-")[2])
+
+    aside = [path for path in folder.path.glob(f"{VERIFY}-*") if path.name.removeprefix(f"{VERIFY}-").isdecimal()]
+    return [folder.path / VERIFY, *sorted(aside, key=number, reverse=True)]
 
 
 def write(folder: RunFolder, findings: Findings) -> dict[str, Path]:
@@ -125,7 +152,12 @@ def show(folder: RunFolder, findings: Findings, *, as_json: bool = False) -> Non
         print_json(dumps(summary(findings, folder.manifest())))
         return
     report = folder.path / "report.html"
-    print_findings(Console(), findings, folder.manifest(), report if report.exists() else None)
+    console = Console()
+    print_findings(console, findings, folder.manifest(), report if report.exists() else None)
+    for note in findings.notes:
+        if note.startswith((NEXT, *BEGUN)):
+            # Not wrapped: the command in it is there to be copied.
+            console.print(note[:1].upper() + note[1:], highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(text: str) -> None:

@@ -6,11 +6,12 @@ from loadgen.errors import LoadgenError, NoVerdictError
 from loadgen.store.folder import RUNS, RunFolder
 
 
-def resume_words(folder: RunFolder, command: str = "sweep") -> str:
-    """The command that goes on, also where `--runs` put the run somewhere else."""
+def resume_words(folder: RunFolder, command: str = "sweep", more: str = "") -> str:
+    """The command that goes on, with `more` options, also where `--runs` put the run somewhere else."""
+    more = f" {more}" if more else ""
     if folder.path.parent == RUNS:
-        return f"make {command} ARGS='--resume {folder.run_id}'"
-    return f"loadgen {command} --resume {shlex.quote(str(folder.path))}"
+        return f"make {command} ARGS='--resume {folder.run_id}{more}'"
+    return f"loadgen {command} --resume {shlex.quote(str(folder.path))}{more}"
 
 
 def with_resume(error: LoadgenError, folder: RunFolder, command: str) -> LoadgenError:

@@ -34,6 +34,7 @@ from loadgen.store.folder import RUNS
 
 
 def command(
+    context: typer.Context,
     profile: Annotated[str, typer.Option(help="Profiles to measure, comma-separated.")] = "ngram",
     against: Against = "baseline",
     engine: Engine = "auto",
@@ -82,6 +83,7 @@ def command(
 
     Example: loadgen sweep --profile ngram --workload code-edit,chat --levels 1,2,4,8,16,32
     """
+    from loadgen.commands.extend import Asked
     from loadgen.commands.sweep_run import resume_sweep, sweep
     from loadgen.commands.sweep_setup import SweepRequest
     from loadgen.engines.choose import EngineRequest
@@ -128,5 +130,12 @@ def command(
         vllm_version=vllm_version,
     )
     if resume is not None:
-        raise typer.Exit(resume_sweep(resume, runs, as_json=as_json))
+        given = {name for name in context.params if _given(context, name)}
+        asked = Asked(frozenset(given - {"resume", "runs", "as_json"}), request, wanted)
+        raise typer.Exit(resume_sweep(resume, runs, as_json=as_json, asked=asked))
     raise typer.Exit(sweep(request, wanted, runs, as_json=as_json))
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")

@@ -55,7 +55,7 @@ class StoppedEarlyError(LoadgenError):
 def measure(job: Job, listener: Listener) -> LoadgenError | InterruptedRunError | None:
     """None if the plan was carried out; else what ended it. No server is left either way; the events say which."""
     folder, plan = job.folder, job.experiment.plan
-    require_carried(max(plan.levels), job.request.workers, "--levels")
+    require_carried(plan.top_level, job.request.workers, "--levels")
     folder.append_event("started", "measuring begins")
     _announce(job, listener)
     outcome = _measured(job, listener)

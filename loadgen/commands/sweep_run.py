@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from loadgen.commands.conclude import answer_code, find_findings, show, write
+from loadgen.commands.extend import NOTHING, Asked, extend
 from loadgen.commands.resume import resume_words, with_resume
 from loadgen.commands.sweep_measure import Job, listening, measure, require_cells
 from loadgen.commands.sweep_setup import (
@@ -55,9 +56,15 @@ def prepare_job(
     return Job(experiment, request, engine, reason, folder, as_json)
 
 
-def resume_sweep(name: str, runs: Path, *, as_json: bool) -> ExitCode:
-    """The exit code of a run that goes on where it ended: the cells that stand in its folder are not measured again."""
-    return _carry_out(stored_job(find_run(name, runs), as_json=as_json))
+def resume_sweep(name: str, runs: Path, *, as_json: bool, asked: Asked = NOTHING) -> ExitCode:
+    """The exit code of a run that goes on where it ended: the cells that stand in its folder are not measured again.
+    With `asked`, more levels or repeats are added to its plan first.
+    """
+    folder = find_run(name, runs)
+    if asked.given:
+        with FolderLock(folder.path), contextlib.closing(folder):
+            extend(folder, asked)
+    return _carry_out(stored_job(folder, as_json=as_json))
 
 
 def stored_job(folder: RunFolder, *, as_json: bool) -> Job:

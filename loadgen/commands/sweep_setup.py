@@ -75,6 +75,8 @@ class SweepRequest:
     budget: str | None = None
     diagnose: bool = False
     """A short cell with usage in every chunk per profile and condition, after the cells that decide."""
+    extension: tuple[tuple[int, int], ...] = ()
+    """(level, repeats in all) that `--resume` added to the plan."""
     slow_engine: bool = False
     """True for a real vLLM on a CPU: fewer levels, shorter outputs."""
 
@@ -139,6 +141,7 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         shape=_shape(request, simulated=engine.simulated),
         sampling=Sampling(seed=request.seed, ignore_eos=request.ignore_eos),
         max_tokens=_max_tokens(request),
+        extension=request.extension,
     )
     return Experiment(
         plan,

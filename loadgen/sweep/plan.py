@@ -52,6 +52,13 @@ class SweepPlan:
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None
     keep_text: bool = False
+    extension: tuple[tuple[int, int], ...] = ()
+    """(level, repeats in all) that a resume added; they come after the plan's own cells, whose order stays."""
+
+    @property
+    def top_level(self) -> int:
+        """The highest level that is measured."""
+        return max((*self.levels, *(level for level, _ in self.extension)))
 
 
 @dataclass(frozen=True)
@@ -93,16 +100,30 @@ def _places(plan: SweepPlan, session: int) -> Iterator[tuple[int, Condition, int
     for repeat in range(plan.repeats):
         for index, condition in enumerate(plan.conditions):
             yield from ((repeat, condition, level) for level in level_order(plan, session, repeat, index))
+    for repeat in range(max((repeats for _, repeats in plan.extension), default=0)):
+        added = [n for n, repeats in plan.extension if repeat < repeats and not _planned(plan, n, repeat)]
+        for index, condition in enumerate(plan.conditions):
+            yield from ((repeat, condition, level) for level in _shuffled(plan, added, session, repeat, index))
+
+
+def _planned(plan: SweepPlan, level: int, repeat: int) -> bool:
+    return level in plan.levels and repeat < plan.repeats
 
 
 def level_order(plan: SweepPlan, session: int, repeat: int, condition_index: int) -> tuple[int, ...]:
     """The levels as one repeat visits them: shuffled by the seed, odd repeats in reverse of the one before, so that
     each level stands early as often as late.
     """
+    return _shuffled(plan, plan.levels, session, repeat, condition_index)
+
+
+def _shuffled(
+    plan: SweepPlan, levels: Iterable[int], session: int, repeat: int, condition_index: int
+) -> tuple[int, ...]:
     rng = random.Random(f"{plan.seed}/{session}/{repeat // 2}/{condition_index}/levels")
-    levels = list(plan.levels)
-    rng.shuffle(levels)
-    return tuple(levels if repeat % 2 == 0 else levels[::-1])
+    shuffled = list(levels)
+    rng.shuffle(shuffled)
+    return tuple(shuffled if repeat % 2 == 0 else shuffled[::-1])
 
 
 def all_cells(plan: SweepPlan) -> tuple[CellKey, ...]:
