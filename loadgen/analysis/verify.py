@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from scipy import stats
 
-from loadgen.analysis.breakeven import MAX_REPEATS
 from loadgen.analysis.moderation import MAX_PRIOR_DEGREES, Spread, moderated
 from loadgen.analysis.verify_model import Comparison, StaticGain, Verdict
 from loadgen.analysis.verify_open import BLOCKS
@@ -137,7 +136,6 @@ def _comparison(one: _Tested, bound: float, *, is_worse: bool) -> Comparison:
         half = float(stats.t.ppf(1 - ALPHA, one.degrees)) * one.error
         interval = (math.exp(sample.mean - half), math.exp(sample.mean + half))
     more = _more_repeats(one, bound) if verdict is Verdict.OPEN else None
-    wider = _wider_margin(one, bound) if more is not None and more + len(sample.values) > MAX_REPEATS else None
     return Comparison(
         place=sample.place,
         concurrency=sample.concurrency,
@@ -153,7 +151,6 @@ def _comparison(one: _Tested, bound: float, *, is_worse: bool) -> Comparison:
         # An open loop's units are stretches of one run: what can be added is whole runs.
         more_repeats=more if more is None or sample.closed else math.ceil(more / BLOCKS),
         more_s=more * sample.seconds if more is not None else None,
-        wider_margin=wider,
     )
 
 
@@ -177,18 +174,6 @@ def _more_repeats(one: _Tested, bound: float) -> int:
         if _quantile(one, n) * sd / math.sqrt(n) < abs(sample.mean + bound):
             return n - have
     return MOST_REPEATS
-
-
-def _wider_margin(one: _Tested, bound: float) -> float | None:
-    """The margin, rounded up to whole percents, within which `MAX_REPEATS` would show it no worse; None if that is no
-    wider one.
-    """
-    sd = _sd(one)
-    if sd is None:
-        return None
-    wanted = math.expm1(_quantile(one, MAX_REPEATS) * sd / math.sqrt(MAX_REPEATS) - one.sample.mean)
-    wider = math.ceil(100 * wanted + 1e-9) / 100
-    return wider if math.log1p(wider) > bound else None
 
 
 def _sd(one: _Tested) -> float | None:

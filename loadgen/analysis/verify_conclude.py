@@ -15,13 +15,13 @@ from loadgen.analysis.verify import compare, overall, static_gains
 from loadgen.analysis.verify_claim import other_claims
 from loadgen.analysis.verify_effective import overrides, schedule_ignored
 from loadgen.analysis.verify_limits import keeps, limit_checks, limits_verdict, within_limits, worst
-from loadgen.analysis.verify_model import Claim, Comparison, LimitCheck, Role, Verdict, Verification
+from loadgen.analysis.verify_model import Anew, Claim, Comparison, LimitCheck, Role, Verdict, Verification
 from loadgen.analysis.verify_open import OpenRun, open_samples
 from loadgen.analysis.verify_samples import Sample, ratios, samples
+from loadgen.analysis.verify_time import anew, seconds
 from loadgen.analysis.verify_words import (
     advice_words,
     limits_seconds,
-    more_seconds,
     schedule_words,
     sentence,
     with_limits,
@@ -40,9 +40,10 @@ def verify(
     margin_reason: str = "as asked",
     requested: Mapping[str, Mapping[str, Any]] | None = None,
     slo: SloTable | None = None,
+    run: str = "",
 ) -> Verification:
     """The verdict on the claim, with what to do instead where it does not hold. `requested`: each profile's settings as
-    they were started. `slo`: what these cells say of the claim's limits.
+    they were started. `slo`: what these cells say of the claim's limits. `run`: see `anew`.
     """
     found = (*samples(claim, manifest, cells), *open_samples(claim, open_runs))
     levels = tuple(sorted({cell.key.level for cell in cells}))
@@ -53,10 +54,8 @@ def verify(
     verdict = worst(faster, limits_verdict(claim, limits)) if limits else faster
     ignored = schedule_ignored(claim, servers, cells)
     instead = _instead(claim, manifest, cells, margin, limits) if verdict is Verdict.FAILS else ""
-    again_s = math.fsum(cell.window_s for cell in cells)
-    told = sentence(
-        claim, faster, margin, comparisons, instead if faster is Verdict.FAILS else "", again_s, manifest.sessions
-    )
+    made = anew(manifest, cells, open_runs, margin, run)
+    told = sentence(claim, faster, margin, comparisons, instead if faster is Verdict.FAILS else "", made)
     told = with_limits(told, claim, faster, limits, instead)
     if ignored and claim.choice is Choice.SCHEDULE:
         verdict = Verdict.FAILS
@@ -70,8 +69,8 @@ def verify(
         comparisons=comparisons,
         sentence=told + ".",
         instead=instead,
-        schedule_note=_schedule_note(claim, manifest, cells, margin),
-        more_s=_more_s(claim, unresolved, limits, again_s) if verdict is Verdict.OPEN else None,
+        schedule_note=_schedule_note(claim, manifest, cells, made),
+        more_s=_more_s(claim, unresolved, limits, made) if verdict is Verdict.OPEN else None,
         overrides=(*overrides(claim, servers, requested), *((ignored,) if ignored else ())),
         notes=_notes(claim, manifest, cells, comparisons_n=min((one.n for one in comparisons), default=0)),
         indicative=manifest.quick or any(one.n < MIN_N for one in comparisons),
@@ -81,15 +80,17 @@ def verify(
         sessions=manifest.sessions,
         static_gains=static_gains(_static_samples(claim, manifest, cells)),
         limits=limits,
+        anew=made,
     )
 
 
-def _more_s(
-    claim: Claim, unresolved: Sequence[Comparison], limits: Sequence[LimitCheck], again_s: float
-) -> float | None:
-    """Seconds of measuring that would resolve comparisons and limits; all once more where nothing is known."""
-    parts = [part for part in (more_seconds(unresolved), limits_seconds(claim, limits)) if part is not None]
-    return math.fsum(parts) if parts else again_s
+def _more_s(claim: Claim, unresolved: Sequence[Comparison], limits: Sequence[LimitCheck], made: Anew) -> float:
+    """Seconds of the verification that would resolve the comparisons, and of the limits; of all once more where nothing
+    is known.
+    """
+    own = seconds(unresolved, made) if unresolved else None
+    parts = [part for part in (own, limits_seconds(claim, limits)) if part is not None]
+    return math.fsum(parts) if parts else made.sessions * made.repeat_s
 
 
 def _static_samples(claim: Claim, manifest: Manifest, cells: Sequence[CellResult]) -> tuple[Sample, ...]:
@@ -119,15 +120,15 @@ def _instead(
     return f"{advice_words(best)} instead"
 
 
-def _schedule_note(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], margin: float) -> str:
+def _schedule_note(claim: Claim, manifest: Manifest, cells: Sequence[CellResult], made: Anew) -> str:
     """How the schedule did where it was measured and something else is claimed."""
     if claim.choice is Choice.SCHEDULE or Role.SCHEDULE not in claim.arms:
         return ""
     rival = replace(claim, choice=Choice.SCHEDULE)
-    compared = compare(samples(rival, manifest, cells), margin)
+    compared = compare(samples(rival, manifest, cells), made.margin)
     if not compared:
         return ""
-    told = sentence(rival, overall(compared), margin, compared, "", 0.0, manifest.sessions)
+    told = sentence(rival, overall(compared), made.margin, compared, "", made)
     return f"One server with a schedule: {told}."
 
 

@@ -94,8 +94,7 @@ class Comparison:
     more_repeats: int | None = None
     """Where it is open: repeats beyond these that would settle it if mean and spread stayed, up to `MOST_REPEATS`."""
     more_s: float | None = None
-    wider_margin: float | None = None
-    """Where that takes more than 30 repeats in all: the margin that 30 would settle."""
+    """Windows of this place alone; a verification measures every load and server anew (`Anew`)."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +123,22 @@ class StaticGain:
 
 
 @dataclass(frozen=True)
+class Anew:
+    """What one more verification of the same advice takes; nothing is known of one that an older version stored."""
+
+    run: str = "latest"
+    """As `loadgen verify` takes it: a name, or a path (with a slash)."""
+    margin: float = 0.0
+    sessions: int = 1
+    repeat_s: float = 0.0
+    """One repeat of every load and server, server starts left out."""
+    open_s: float = 0.0
+    """All open loops once."""
+    open_length_s: float = 0.0
+    quick: bool = False
+
+
+@dataclass(frozen=True)
 class Verification:
     """The whole re-measurement."""
 
@@ -139,7 +154,7 @@ class Verification:
     schedule_note: str = ""
     """How a schedule did that was measured and not claimed."""
     more_s: float | None = None
-    """Seconds of measuring that would resolve it, where that is possible."""
+    """Seconds of the verification that would resolve it, where that is possible."""
     overrides: tuple[str, ...] = ()
     """What vLLM changed of what was asked, and how that was seen."""
     notes: tuple[str, ...] = ()
@@ -153,3 +168,4 @@ class Verification:
     """The static K beside no speculation, whatever is claimed: what the answer's words are held to."""
     limits: tuple[LimitCheck, ...] = ()
     """Every server at every load that was measured again; empty without limits."""
+    anew: Anew = Anew()

@@ -1,16 +1,14 @@
 """A verification in words."""
 
-import math
 from collections.abc import Mapping, Sequence
 
-from loadgen.analysis.breakeven import MAX_REPEATS
 from loadgen.analysis.capacity_model import Verdict as SloVerdict
 from loadgen.analysis.goal import about, within_words
 from loadgen.analysis.schedule import Choice, span
-from loadgen.analysis.verify import MOST_REPEATS
 from loadgen.analysis.verify_limits import limits_verdict, own_checks
-from loadgen.analysis.verify_model import Claim, Comparison, LimitCheck, Role, Verdict, Verification
+from loadgen.analysis.verify_model import Anew, Claim, Comparison, LimitCheck, Role, Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled
+from loadgen.analysis.verify_time import what_settles
 from loadgen.profiles.model import BatchSchedule
 
 
@@ -67,10 +65,9 @@ def sentence(
     margin: float,
     found: Sequence[Comparison],
     instead: str,
-    again_s: float,
-    sessions: int = 1,
+    made: Anew,
 ) -> str:
-    """The verdict in one sentence: where, by how much, what to do instead; `again_s`: seconds of the same once more."""
+    """The verdict in one sentence: where, by how much, what to do instead; `made`: what measuring once more takes."""
     what = claim_words(claim)
     within = f"within {100 * margin:.1f} %"
     if verdict is Verdict.HOLDS:
@@ -91,10 +88,10 @@ def sentence(
         )
         return f"{told}; {instead}" if instead else told
     if not found:
-        return f"{what} could not be tested: no load has a valid cell of each server{_once_more(again_s)}"
+        return f"{what} could not be tested: no load has a valid cell of each server{_once_more(made)}"
     open_at = [one for one in found if one.verdict is Verdict.OPEN]
     unsure = ", ".join(dict.fromkeys(one.place for one in open_at)) or "any load"
-    return f"{what} is not resolved at {unsure} {within}{_time(open_at, margin, sessions)}"
+    return f"{what} is not resolved at {unsure} {within}{what_settles(open_at, made)}"
 
 
 def with_limits(told: str, claim: Claim, faster: Verdict, checks: Sequence[LimitCheck], instead: str) -> str:
@@ -142,77 +139,8 @@ def limits_seconds(claim: Claim, checks: Sequence[LimitCheck]) -> float | None:
     return sum(one.more_s or 0.0 for one in unsure) if unsure else None
 
 
-def _time(open_at: Sequence[Comparison], margin: float, sessions: int) -> str:
-    """How long it would take, whatever it is, and the options that do it: `: 4 more repeats would settle it (about 3
-    min of measuring; verify --repeats 7)`. What lies near the margin is told apart, with the wider one that 30 repeats
-    settle.
-    """
-    crossing = [one for one in open_at if not _at_a_level(one)]
-    near = [one for one in open_at if _at_a_level(one) and one.wider_margin is not None]
-    hard = {one.place for one in near}
-    rest = [one for one in open_at if _at_a_level(one) and one.place not in hard and one.more_repeats]
-    parts = []
-    if rest:
-        repeats = max(one.more_repeats or 0 for one in rest)
-        where = f" at {_places(rest)}" if near or crossing else ""
-        count = f"{repeats} more repeat{'s' if repeats > 1 else ''}"
-        parts.append(
-            f"{count} would settle it{where} (about {about(more_seconds(rest) or 0.0)} of measuring; "
-            f"{_option(max(one.n + (one.more_repeats or 0) for one in rest), sessions)})"
-        )
-    if near:
-        wider = max(one.wider_margin or 0.0 for one in near)
-        parts.append(
-            f"at {_places(near)} it lies near the margin of {100 * margin:.1f} %: {_long(near)}, or "
-            f"{about(_seconds_of(near, MAX_REPEATS))} with {_option(MAX_REPEATS, sessions)} --margin {wider:.2f}"
-        )
-    if crossing:
-        parts.append(
-            f"{_places(crossing)} takes about {about(more_seconds(crossing) or 0.0)} more (verify --open-loop)"
-        )
-    return f": {'; '.join(parts)}" if parts else ""
-
-
-def _at_a_level(one: Comparison) -> bool:
-    return one.place == str(one.concurrency)
-
-
-def _places(found: Sequence[Comparison]) -> str:
-    return ", ".join(dict.fromkeys(one.place for one in found))
-
-
-def _option(repeats: int, sessions: int) -> str:
-    """Repeats count per session."""
-    return f"verify --repeats {math.ceil(repeats / max(sessions, 1))}"
-
-
-def _long(near: Sequence[Comparison]) -> str:
-    """`69 more repeats would tell (about 9 min of measuring)`."""
-    repeats, seconds = max(one.more_repeats or 0 for one in near), more_seconds(near) or 0.0
-    if repeats >= MOST_REPEATS:
-        return f"more than {MOST_REPEATS:,} repeats would tell (more than {about(seconds)} of measuring)"
-    return f"{repeats:,} more repeats would tell (about {about(seconds)} of measuring)"
-
-
-def _seconds_of(found: Sequence[Comparison], repeats: int) -> float:
-    """Of measuring each place up to so many repeats in all."""
-    by_place: dict[str, float] = {}
-    for one in found:
-        each = (one.more_s or 0.0) / one.more_repeats if one.more_repeats else 0.0
-        by_place[one.place] = max(by_place.get(one.place, 0.0), each * max(repeats - one.n, 0))
-    return sum(by_place.values())
-
-
-def _once_more(seconds: float) -> str:
-    return f"; the same again takes {about(seconds)} of measuring" if seconds > 0 else ""
-
-
-def more_seconds(open_at: Sequence[Comparison]) -> float | None:
-    """Seconds of measuring until all are resolved, each load counted once; None if there is nothing to resolve."""
-    by_place: dict[str, float] = {}
-    for one in open_at:
-        by_place[one.place] = max(by_place.get(one.place, 0.0), one.more_s or 0.0)
-    return sum(by_place.values()) if by_place else None
+def _once_more(made: Anew) -> str:
+    return f"; the same again takes {about(made.sessions * made.repeat_s)} of measuring" if made.repeat_s > 0 else ""
 
 
 def final_words(found: Verification, again: Mapping[int, Pooled] | None = None) -> str:
@@ -229,9 +157,9 @@ def final_words(found: Verification, again: Mapping[int, Pooled] | None = None) 
         return found.sentence.removesuffix(".")
     unsure_limits = limits_verdict(found.claim, found.limits) is Verdict.OPEN
     if not found.comparisons and not unsure_limits:
-        return f"{advice_words(found.claim)} (re-measured, but no cell was valid{_once_more(found.more_s or 0.0)})"
+        return f"{advice_words(found.claim)} (re-measured, but no cell was valid{_once_more(found.anew)})"
     unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
-    time = _time(unsure, found.margin, found.sessions)
+    time = what_settles(unsure, found.anew)
     limits = f"; {_limit_words(found.claim, found.limits)}" if unsure_limits else ""
     if against:
         return (

@@ -16,7 +16,7 @@ from loadgen.commands.verify_setup import Prepared, VerifyRequest, prepare, resu
 from loadgen.errors import ExitCode, LoadgenError, UsageError
 from loadgen.profiles.loader import load_profile
 from loadgen.store.codec import encode
-from loadgen.store.folder import RunFolder, write_whole
+from loadgen.store.folder import RUNS, RunFolder, write_whole
 from loadgen.store.lock import FolderLock
 from loadgen.sweep.events import Listener, Notice
 from loadgen.sweep.interrupt import InterruptedRunError
@@ -64,13 +64,15 @@ def carry_out(prepared: Prepared, listener: Listener) -> Verification:
         require_cells(job, outcome)
         if outcome is not None:
             raise outcome
-    verification = conclude(job.folder, prepared.claim, prepared.margin, prepared.margin_reason)
+    whole = job.folder.path.parent
+    run = "" if whole.parent == RUNS else f"{whole.parent}/{whole.name}"
+    verification = conclude(job.folder, prepared.claim, prepared.margin, prepared.margin_reason, run)
     write_whole(job.folder.path / VERIFICATION, encode(verification) + b"\n")
     return verification
 
 
-def conclude(own: RunFolder, claim: Claim, margin: float, margin_reason: str) -> Verification:
-    """What the cells of a verification say."""
+def conclude(own: RunFolder, claim: Claim, margin: float, margin_reason: str, run: str = "") -> Verification:
+    """What the cells of a verification say. `run`: the run's path, where its name alone is not found."""
     kept = own.path / "profiles"
     requested = {
         name: load_profile(name, kept).settings for name in claim.arms.values() if (kept / f"{name}.yaml").is_file()
@@ -85,6 +87,7 @@ def conclude(own: RunFolder, claim: Claim, margin: float, margin_reason: str) ->
         margin_reason=margin_reason,
         requested=requested,
         slo=slo_table(claim.slos, read_points(own)) if claim.slos else None,
+        run=run,
     )
 
 

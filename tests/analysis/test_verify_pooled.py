@@ -15,10 +15,11 @@ from loadgen.analysis.schedule_answer import best_k, ranges_words
 from loadgen.analysis.schedule_edges import Rung
 from loadgen.analysis.schedule_ladder import ladder_findings
 from loadgen.analysis.verify import MOST_REPEATS, compare
-from loadgen.analysis.verify_model import Claim, Role, StaticGain, Verdict, Verification
+from loadgen.analysis.verify_model import Anew, Claim, Role, StaticGain, Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled, corrected, k_at, pooled, refuted
 from loadgen.analysis.verify_samples import Sample
-from loadgen.analysis.verify_words import final_words, more_seconds, sentence
+from loadgen.analysis.verify_time import round_s, what_settles
+from loadgen.analysis.verify_words import final_words, sentence
 from loadgen.commands.conclude import find_findings
 from loadgen.profiles.model import BatchSchedule
 from loadgen.store.folder import RunFolder
@@ -134,14 +135,12 @@ def test_what_is_open_always_says_how_long_it_would_take() -> None:
     noisy = compare([sample((0.1, -0.25, -0.05))], 0.1)
     assert noisy[0].more_repeats is not None
     assert 27 < noisy[0].more_repeats < MOST_REPEATS
-    assert more_seconds(noisy) == 5.0 * noisy[0].more_repeats
-    assert noisy[0].wider_margin is not None
-    assert noisy[0].wider_margin > 0.1
+    assert noisy[0].more_s == 5.0 * noisy[0].more_repeats
     bound = math.log1p(0.02)
     (never,) = compare([sample((-bound + 0.01, -bound - 0.01, -bound))], 0.02)
     assert never.more_repeats == MOST_REPEATS
     (single,) = compare([sample((0.2,))], 0.02)
-    assert (single.more_repeats, single.wider_margin) == (2, None)
+    assert single.more_repeats == 2
 
 
 def test_advice_that_was_measured_to_cost_is_not_given_without_it() -> None:
@@ -164,12 +163,52 @@ def test_near_the_margin_and_far_from_it_are_told_apart() -> None:
     opened = Sample("open loop across 9", 9, Role.STATIC, Role.NONE, (0.2, -0.2, 0.1, -0.1), 2.0, closed=False)
     claim = Claim(Choice.STATIC, "ngram", Condition("code-edit", 512, 0.0), 4, (), ((1, 256, 4),), (), {})
     found = compare([near, far, opened], 0.05)
-    words = sentence(claim, Verdict.OPEN, 0.05, found, "", 0.0, sessions=3)
-    assert re.search(r"more repeats? would settle it at 8 \(about \d+ s of measuring; verify --repeats \d+\)", words)
+    made = Anew("a-run", 0.05, 3, 20.0, 24.0, 12.0)
+    words = sentence(claim, Verdict.OPEN, 0.05, found, "", made)
     assert "at 32 it lies near the margin of 5.0 %: " in words
-    assert "with verify --repeats 10 --margin 0.0" in words, "thirty repeats in three sessions are ten each"
-    assert re.search(r"open loop across 9 takes about \d+ s more \(verify --open-loop\)", words)
-    assert sentence(claim, Verdict.OPEN, 0.05, found[1:2], "", 0.0).count(" at 8") == 1
+    told = re.search(
+        r"(\d+) repeats a session and an open loop (\d+) times as long would settle it at 8, open loop across 9 "
+        r"\(about (\d+ \w+), every load and server anew: make verify RUN=a-run REPEATS=(\d+) "
+        r"ARGS='--margin 0.05 --sessions 3 --open-loop (\d+)'\)",
+        words,
+    )
+    assert told is not None, words
+    count, times, time, repeats, loop_s = told.groups()
+    assert (repeats, int(loop_s)) == (count, 12 * int(times))
+    assert time == about(3 * (int(count) * 20.0 + int(times) * 24.0))
+    assert sentence(claim, Verdict.OPEN, 0.05, found[1:2], "", made).count(" at 8") == 1
+
+
+def test_no_words_advise_another_margin() -> None:
+    """A margin is fixed before anything is measured (docs/method.md, part 9)."""
+    claim = Claim(Choice.STATIC, "ngram", Condition("code-edit", 512, 0.0), 4, (), ((1, 256, 4),), (), {})
+    for values in ((-0.08, -0.02, -0.045), (0.1, -0.25, -0.05), (0.05, -0.05, 0.01)):
+        told = sentence(claim, Verdict.OPEN, 0.05, compare([sample(values)], 0.05), "", Anew(margin=0.05, repeat_s=9.0))
+        assert set(re.findall(r"--margin (\S+)'", told)) <= {"0.05"}, told
+
+
+def test_the_time_said_is_that_of_the_command_said() -> None:
+    """17 repeats of 3 servers at 4 loads were called 45 s, the windows of one load; the command took 9 min 15 s."""
+    (one,) = compare([sample((0.02, -0.02))], 0.05)
+    made = Anew("runs elsewhere/x", 0.05, 1, 32.6, quick=True)
+    open_one = replace(one, n=2, more_repeats=15)
+    assert what_settles([open_one], made) == (
+        ": 17 repeats would settle it (about 9 min, every load and server anew: loadgen verify 'runs elsewhere/x' "
+        "--repeats 17 --margin 0.05)"
+    )
+
+
+def test_a_round_is_every_load_and_server_with_what_lies_between_windows(cell: Any) -> None:
+    """12 cells, 3 s from start to start, of which 2 s are the window; a pause of an hour is none of it."""
+    cells = []
+    for order in range(12):
+        profile, level = ("baseline", "ngram")[order % 2], (1, 8, 32)[order // 2 % 3]
+        minute = 60 if order > 8 else 0
+        started = f"2026-11-29T{20 + minute // 60:02d}:00:{3 * order:02d}.000Z"
+        made = cell(profile, level, order // 6)
+        cells.append(replace(made, order=order, started_at=started, window_s=2.0))
+    assert round_s(cells) == 6 * 3.0
+    assert round_s(cells[::-1]) == round_s(cells)
 
 
 def test_an_open_loop_is_repeated_as_a_whole() -> None:
