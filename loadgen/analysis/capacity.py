@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from loadgen.analysis.answer import label
 from loadgen.analysis.capacity_advice import advise, best_offer, plan_mix, strength
+from loadgen.analysis.capacity_certain import further_words
 from loadgen.analysis.capacity_change import compose
 from loadgen.analysis.capacity_model import (
     SCHEDULE_NAME,
+    Advice,
     Demand,
     LoadPoint,
     Offer,
@@ -51,7 +53,7 @@ def make_plan(findings: Findings, manifest: Manifest, points: Points, opened: Op
         offers=tuple(offers),
         advice=tuple(advice),
         mix=mix,
-        answer=_answer(conditions, offers, manifest, mix.sentence if mix else ""),
+        answer=_answer(offers, advice, manifest, wish.demand, mix.sentence if mix else ""),
         notes=_notes(offers, wish.demand),
     )
 
@@ -131,24 +133,52 @@ def _shares(conditions: Sequence[Condition], demand: Demand | None) -> dict[Cond
     return found
 
 
-def _answer(conditions: Sequence[Condition], offers: Sequence[Offer], manifest: Manifest, mix: str) -> str:
-    """One sentence a condition, or the mix's own."""
+def _answer(
+    offers: Sequence[Offer], advice: Sequence[Advice], manifest: Manifest, demand: Demand | None, mix: str
+) -> str:
+    """One sentence a condition and how they belong together, or the mix's own."""
     prefix = "SIMULATED: " if manifest.simulated else ""
     if mix:
         return prefix + mix
-    parts = []
-    for condition in conditions:
-        own = [one for one in offers if one.condition == condition]
-        best = best_offer(own, manifest.against)
-        where = label(condition, conditions)
-        if best is None:
-            parts.append(f"on {where} no setting meets the objectives at any measured load")
-            continue
-        others = [o for o in own if o.setting == manifest.against and o is not best and strength(o) > 0]
-        than = f" ({manifest.against}: {capacity_words(others[0])})" if others else ""
-        parts.append(f"on {where} {best.setting} carries {capacity_words(best)}{than}")
+    conditions = [one.condition for one in advice]
+    parts = [
+        _part(label(one.condition, conditions), [o for o in offers if o.condition == one.condition], one, manifest)
+        for one in advice
+    ]
     text = "; ".join(parts) or "nothing can be planned, for no valid cell with single requests was found"
-    return f"{prefix}{text[:1].upper()}{text[1:]}."
+    return f"{prefix}{text[:1].upper()}{text[1:]}.{_alternatives(conditions, demand)}"
+
+
+def _part(where: str, own: Sequence[Offer], advice: Advice, manifest: Manifest) -> str:
+    """What one condition's best setting carries; what is unresolved is said first."""
+    start, end = (f"on {where} ", "") if advice.sure else (f"unresolved on {where}: ", f", but {advice.doubt}")
+    best = best_offer(own, manifest.against)
+    if best is None:
+        return f"{start}no setting meets the objectives at any measured load{end}"
+    others = [o for o in own if o.setting == manifest.against and o is not best and strength(o) > 0]
+    than = f" ({manifest.against}: {capacity_words(others[0])})" if others else ""
+    further = further_words(best) if best.capacity is not None else ""
+    carries = "carries" if advice.sure else "by its estimates carries"
+    return f"{start}{best.setting} {carries} {capacity_words(best)}{than}{f' ({further})' if further else ''}{end}"
+
+
+def _alternatives(conditions: Sequence[Condition], demand: Demand | None) -> str:
+    """How the answers for several workloads belong together: each has the whole demand."""
+    if demand is None or len(conditions) < 2:
+        return ""
+    whole = (
+        f"all {demand.users} users" if demand.users is not None else f"all {demand.rate_per_s or 0.0:.3g} requests/s"
+    )
+    names = list(dict.fromkeys(condition.workload for condition in conditions))
+    text = f" Each is for {whole} on that workload alone: alternatives, not to be added"
+    if len(names) < len(conditions):
+        return f"{text}."
+    # rounded down, and what is left to the first: the shares make 1
+    share = 100 // len(names)
+    shares = ",".join(
+        f"{name}={(100 - share * (len(names) - 1) if not i else share) / 100:g}" for i, name in enumerate(names)
+    )
+    return f"{text}; for a mix give their shares, like --mix {shares}."
 
 
 def _notes(offers: Sequence[Offer], demand: Demand | None) -> tuple[str, ...]:

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from loadgen.analysis.capacity_fleet import fleet_of, wanted
+from loadgen.analysis.capacity_certain import censored, doubt_words, is_sure, surely_none
+from loadgen.analysis.capacity_fleet import fleet_of, wanted, with_range
 from loadgen.analysis.capacity_model import SCHEDULE_NAME, Advice, MixPlan, Offer, Pool
 from loadgen.analysis.capacity_offer import Wish, share_of
+from loadgen.analysis.capacity_words import gpu_words, gpus
 from loadgen.store.model import Condition
 
 NOISE = 0.02
@@ -36,13 +38,34 @@ def advise(condition: Condition, offers: Sequence[Offer], against: str, tokens_p
     """The setting for one condition with its reason, from the figures of the run."""
     best = best_offer(offers, against)
     if best is None:
-        return Advice(condition, None, "no setting meets the objectives at any measured load; ask for less, or measure")
+        return _no_setting(condition, offers)
     plain = next((offer for offer in offers if offer.setting == against), None)
     gain = strength(best) / strength(plain) if plain is not None and strength(plain) > 0 else math.inf
+    sure, doubt = is_sure(best), "" if is_sure(best) else doubt_words(best)
+    by = "" if sure else "by estimates only, "
     if best is plain:
-        return Advice(condition, best.setting, _why_plain(best, offers, tokens_per_step))
+        return Advice(condition, best.setting, by + _why_plain(best, offers, tokens_per_step), sure, doubt)
     more = f"it carries {gain:.2f}x of {against}" if math.isfinite(gain) else f"{against} meets the objectives nowhere"
-    return Advice(condition, best.setting, f"{more}{_why_drafting(tokens_per_step.get(best.setting))}")
+    if plain is not None and math.isfinite(gain) and alike(best, plain):
+        more += ", within the intervals of both"
+    return Advice(condition, best.setting, f"{by}{more}{_why_drafting(tokens_per_step.get(best.setting))}", sure, doubt)
+
+
+def _no_setting(condition: Condition, offers: Sequence[Offer]) -> Advice:
+    why = "no setting meets the objectives at any measured load"
+    if surely_none(offers):
+        return Advice(condition, None, f"{why}; ask for less, or measure")
+    doubt = next((doubt_words(o) for o in offers if not surely_none([o])), "nothing was measured")
+    return Advice(condition, None, f"{why} by its estimates, which the intervals leave open", sure=False, doubt=doubt)
+
+
+def alike(one: Offer, other: Offer) -> bool:
+    """What they carry differs by less than noise, or their intervals overlap; without intervals only the former."""
+    first, second = sorted((one, other), key=strength)
+    if strength(first) >= strength(second) * (1 - NOISE):
+        return True
+    low, high = first.capacity, second.capacity
+    return low is not None and high is not None and high.surely is not None and high.surely <= (low.at_most or 0.0)
 
 
 def _why_plain(plain: Offer, offers: Sequence[Offer], tokens_per_step: dict[str, float]) -> str:
@@ -52,6 +75,8 @@ def _why_plain(plain: Offer, offers: Sequence[Offer], tokens_per_step: dict[str,
         return "nothing else was measured"
     rival = max(rivals, key=strength)
     text = f"{rival.setting} carries {strength(rival) / strength(plain):.2f}x of it"
+    if alike(rival, plain):
+        return f"{text}, the same within noise, so that nothing is gained by drafting"
     gained = tokens_per_step.get(rival.setting)
     if gained is None:
         return text
@@ -93,29 +118,51 @@ def plan_mix(
         if len(found) == len(conditions):
             singles.append(_pool(name, found, wish))
     single = tuple(sorted(singles, key=lambda pool: (pool.fleet.gpus, pool.setting != against)))
-    gpus = sum(pool.fleet.gpus for pool in pools)
-    return MixPlan(pools, gpus, single, _sentence(pools, gpus, single))
+    total = sum(pool.fleet.gpus for pool in pools)
+    doubts = [doubt_words(o) for members in chosen.values() for _, _, o in members if not is_sure(o)]
+    sentence = _sentence(pools, total, single)
+    if doubts:
+        sentence = f"Unresolved, by estimates only: {sentence[:1].lower()}{sentence[1:-1]}; but {doubts[0]}."
+    return MixPlan(pools, total, single, sentence, not doubts)
 
 
 def _pool(name: str, members: Sequence[tuple[Condition, float, Offer]], wish: Wish) -> Pool:
     total = math.fsum(share for _, share, _ in members)
     per_server = total / math.fsum(share / strength(offer) for _, share, offer in members)
+    surely = _together(members, [o.capacity.surely if o.capacity else None for _, _, o in members])
+    at_most = _together(members, [o.capacity.at_most if o.capacity else None for _, _, o in members])
     if wish.demand is None:
         raise ValueError("a pool needs a demand")
-    fleet = fleet_of(wanted(share_of(wish.demand, total)), per_server, wish.hardware, None)
-    return Pool(name, tuple(condition.workload for condition, _, _ in members), total, per_server, fleet)
+    load = wanted(share_of(wish.demand, total))
+    bare = fleet_of(load, per_server, wish.hardware, None)
+    fleet = with_range(bare, load, (per_server, surely, at_most), wish.hardware)
+    workloads = tuple(condition.workload for condition, _, _ in members)
+    return Pool(name, workloads, total, per_server, fleet, any(censored(offer) for _, _, offer in members))
 
 
-def _sentence(pools: Sequence[Pool], gpus: int, single: Sequence[Pool]) -> str:
-    parts = [f"{pool.setting} for {' and '.join(pool.workloads)}: {pool.fleet.gpus} GPUs" for pool in pools]
-    text = f"{'; '.join(parts)} ({gpus} in all)"
+def _together(members: Sequence[tuple[Condition, float, Offer]], carried: Sequence[float | None]) -> float | None:
+    """The shares' harmonic mean; None where one is not known."""
+    known = [value for value in carried if value]
+    if len(known) < len(members):
+        return None
+    total = math.fsum(share for _, share, _ in members)
+    return total / math.fsum(share / value for (_, share, _), value in zip(members, known, strict=True))
+
+
+def _gpus_of(pool: Pool) -> str:
+    return gpu_words(pool.fleet, at_most=pool.open_ended)
+
+
+def _sentence(pools: Sequence[Pool], total: int, single: Sequence[Pool]) -> str:
+    parts = [f"{pool.setting} for {' and '.join(pool.workloads)}: {_gpus_of(pool)}" for pool in pools]
+    text = f"{'; '.join(parts)} ({total}{' or fewer' if any(pool.open_ended for pool in pools) else ''} in all)"
     if not single:
         return f"Pools by workload: {text}; no one setting meets the objectives for all."
     one = single[0]
-    if len(pools) > 1 and one.fleet.gpus <= gpus:
+    if len(pools) > 1 and one.fleet.gpus <= total:
         return (
-            f"One pool with {one.setting} for all takes {one.fleet.gpus} GPUs; pools by workload would take {gpus} "
+            f"One pool with {one.setting} for all takes {_gpus_of(one)}; pools by workload would take {gpus(total)} "
             f"({'; '.join(parts)}), for every pool keeps its own spare."
         )
-    other = "" if len(pools) == 1 else f"; one pool with {one.setting} for all would take {one.fleet.gpus}"
+    other = "" if len(pools) == 1 else f"; one pool with {one.setting} for all would take {_gpus_of(one)}"
     return f"{'Pools by workload' if len(pools) > 1 else 'One pool'}: {text}{other}."

@@ -1,11 +1,14 @@
 """From what one server carries to servers, GPUs, money and energy."""
 
 import math
+from dataclasses import replace
 
 from loadgen.analysis.capacity_model import Demand, Fleet, Hardware, OperatingPoint
 
 SECONDS_AN_HOUR = 3600.0
 MILLION = 1e6
+SLACK = 0.05
+"""The queueing estimate against the simulator's truth at moderate load (docs/planning.md)."""
 
 
 def wanted(demand: Demand) -> float:
@@ -35,3 +38,17 @@ def fleet_of(demand: float, per_server: float, hardware: Hardware, at: Operating
         cost = gpus * hardware.gpu_hour * million_h if hardware.gpu_hour is not None else None
         energy = gpus * hardware.gpu_watts / 1000 * million_h if hardware.gpu_watts is not None else None
     return Fleet(bare, roomy, whole, gpus, demand / gpus, tokens_per_s, cost, energy)
+
+
+def with_range(
+    fleet: Fleet, demand: float, carried: tuple[float, float | None, float | None], hardware: Hardware
+) -> Fleet:
+    """For (estimate, surely, at most) of one server: the fleet with its fewest and most GPUs.
+
+    The fewest is one working server where no upper end is known: a lower bound of users is an upper bound of GPUs.
+    """
+    per_server, surely, at_most = carried
+    least = fleet_of(demand, at_most or math.inf, hardware, None).gpus
+    most = fleet_of(demand, surely, hardware, None).gpus if surely else None
+    less = fleet_of(demand, per_server * (1 - SLACK), hardware, None).gpus
+    return replace(fleet, gpus_least=min(least, fleet.gpus), gpus_most=most, gpus_if_less=less)

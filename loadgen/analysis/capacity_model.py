@@ -189,6 +189,10 @@ class Capacity:
     limited_by: str
     """`objectives`, or `measured levels`: higher levels were not measured and may meet them too."""
     at: OperatingPoint | None
+    surely: float | None = None
+    """So much by the whole interval of every objective; None: not even a small load is resolved."""
+    at_most: float | None = None
+    """No more than this by the intervals; None: more may be carried than was measured."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +210,12 @@ class Fleet:
     """Output of the whole fleet under the demand."""
     cost_per_million_tokens: float | None = None
     kwh_per_million_tokens: float | None = None
+    gpus_least: int | None = None
+    """By what a server carries at most; None without the intervals."""
+    gpus_most: int | None = None
+    """By what a server surely carries; None: no number of GPUs is sure."""
+    gpus_if_less: int | None = None
+    """By 5 % less per server, about what the estimate itself is off: a number near a step is not sharp."""
 
 
 @dataclass(frozen=True)
@@ -242,6 +252,10 @@ class Advice:
     condition: Condition
     setting: str | None
     reason: str
+    sure: bool = True
+    """Whether the intervals say so, too; else the figures are estimates only."""
+    doubt: str = ""
+    """What is unresolved and what would resolve it; empty where it is sure."""
 
 
 @dataclass(frozen=True)
@@ -253,6 +267,8 @@ class Pool:
     share: float
     per_server: float
     fleet: Fleet
+    open_ended: bool = False
+    """More than was measured may be carried, so that the GPUs are an upper bound."""
 
 
 @dataclass(frozen=True)
@@ -264,6 +280,7 @@ class MixPlan:
     single: tuple[Pool, ...]
     """One pool for all, by setting, fewest GPUs first; settings that miss an objective are left out."""
     sentence: str
+    sure: bool = True
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadgen.analysis.capacity_change import weaken, weaker_factor
-from loadgen.analysis.capacity_fleet import fleet_of, servers_for, wanted
+from loadgen.analysis.capacity_fleet import fleet_of, servers_for, wanted, with_range
 from loadgen.analysis.capacity_model import (
     Capacity,
     Ceiling,
@@ -16,6 +16,7 @@ from loadgen.analysis.capacity_model import (
     OpenPoint,
     OpenVerdict,
     Slo,
+    Verdict,
     Weaker,
 )
 from loadgen.analysis.capacity_search import (
@@ -97,7 +98,9 @@ def _carried(
         return carried, None
     bare = servers_for(wanted(own), carried.per_server)
     at = operate(station, wish.slos, own, bare)
-    return carried, fleet_of(wanted(own), carried.per_server, wish.hardware, at)
+    fleet = fleet_of(wanted(own), carried.per_server, wish.hardware, at)
+    bounds = (carried.per_server, carried.surely, carried.at_most)
+    return carried, with_range(fleet, wanted(own), bounds, wish.hardware)
 
 
 def _with_measured(estimate: Capacity, opened: Sequence[OpenVerdict], slos: Sequence[Slo]) -> Capacity:
@@ -111,10 +114,12 @@ def _with_measured(estimate: Capacity, opened: Sequence[OpenVerdict], slos: Sequ
     if measured.by_estimate is None:
         below = promised is not None and promised < opened[0].rate_per_s
         return estimate if below else Capacity(None, estimate.unit, MEASURED, OBJECTIVES, None)
+    sure = measured.surely
     if measured.open_ended:
         above = promised is not None and promised >= measured.top
-        return estimate if above else Capacity(measured.top, estimate.unit, MEASURED, LEVELS, estimate.at)
-    return Capacity(measured.by_estimate, estimate.unit, MEASURED, OBJECTIVES, estimate.at)
+        return estimate if above else Capacity(measured.top, estimate.unit, MEASURED, LEVELS, estimate.at, sure)
+    missed = next((one.rate_per_s for one in opened if one.verdict is Verdict.MISSED), None)
+    return Capacity(measured.by_estimate, estimate.unit, MEASURED, OBJECTIVES, estimate.at, sure, missed)
 
 
 def _weaker(setting: Setting, wish: Wish, share: float) -> Weaker | None:

@@ -115,7 +115,9 @@ class Latencies:
     table: Floats
     """Shape (top, 200), seconds, ascending along a row."""
     counts: Floats
-    """Requests behind each row."""
+    """Requests behind each measured level."""
+    parts: Floats
+    """Shape (top, measured levels): how much of a row comes from which measured level; rows sum to 1."""
 
     def mixed(self, company: Company) -> "Mixture":
         """What requests feel in this company; those beyond the top level count as infinitely slow."""
@@ -124,7 +126,8 @@ class Latencies:
         used = weights > NEGLIGIBLE
         order = np.argsort(values[used], kind="stable")
         met = company.met.sum()
-        spread = ((company.met / met) ** 2 / self.counts).sum() if met > 0 else math.inf
+        # rows between two levels repeat those levels' requests: only what was measured counts
+        spread = ((company.met @ self.parts / met) ** 2 / self.counts).sum() if met > 0 else math.inf
         return Mixture(values[used][order], np.cumsum(weights[used][order]), float(1 / spread) if spread > 0 else 0.0)
 
 
@@ -212,5 +215,8 @@ def latencies_of(levels: Sequence[tuple[int, Sequence[float]]]) -> Latencies | N
     upper = np.log(stacked[high]) * share[:, None]
     # 0 · ∞ is no number: a weightless row adds nothing
     lower = np.where(share[:, None] == 1.0, 0.0, np.log(stacked[low])) * (1 - share[:, None])
-    # between two levels no more is known than at either
-    return Latencies(np.exp(lower + upper), np.minimum(counts[low], counts[high]))
+    parts = np.zeros((at.size, counts.size))
+    rows_at = np.arange(at.size)
+    np.add.at(parts, (rows_at, low), 1 - share)
+    np.add.at(parts, (rows_at, high), share)
+    return Latencies(np.exp(lower + upper), counts, parts)

@@ -44,6 +44,7 @@ MEASURED = "open-loop"
 OBJECTIVES = "objectives"
 LEVELS = "measured levels"
 HALVINGS = 30
+PARTS = 64
 MOST_USERS = 200_000
 
 
@@ -152,12 +153,20 @@ def capacity(station: Station, slos: Sequence[Slo], demand: Demand) -> Capacity:
     by_users = demand.users is not None
     unit = "users" if by_users else "requests/s"
 
+    def findings(load: float, *, generous: bool = False) -> tuple[SloFinding, ...] | None:
+        found = company(load)
+        return station.findings(found, slos, generous=generous) if found is not None else None
+
     def company(load: float) -> Company | None:
         return with_users(station.curve, round(load), demand.think_s) if by_users else under_rate(station.curve, load)
 
     def holds(load: float, *, generous: bool = False) -> bool:
-        found = company(load)
-        return found is not None and holds_by_estimate(station.findings(found, slos, generous=generous), len(slos))
+        found = findings(load, generous=generous)
+        return found is not None and holds_by_estimate(found, len(slos))
+
+    def judged(load: float, *, generous: bool = False) -> Verdict:
+        found = findings(load, generous=generous)
+        return Verdict.MISSED if found is None else overall(found, len(slos))
 
     best = _most_users(holds) if by_users else _highest_rate(holds, float(station.curve.rates()[-1]))
     if best is None:
@@ -166,7 +175,10 @@ def capacity(station: Station, slos: Sequence[Slo], demand: Demand) -> Capacity:
     limited_by = LEVELS if holds(more, generous=True) else OBJECTIVES
     found = company(best)
     at = station.operating(found, slos, best if by_users else None) if found else None
-    return Capacity(best, unit, ESTIMATE, limited_by, at)
+    surely = _surely(lambda load: judged(load) is Verdict.MET, best, whole=by_users)
+    most = 32 * best if by_users else 0.999 * float(station.curve.rates()[-1])
+    at_most = _at_most(lambda load: judged(load, generous=True) is not Verdict.MISSED, best, most, whole=by_users)
+    return Capacity(best, unit, ESTIMATE, limited_by, at, surely, None if limited_by == LEVELS else at_most)
 
 
 def operate(station: Station, slos: Sequence[Slo], demand: Demand, servers: int) -> OperatingPoint | None:
@@ -219,3 +231,27 @@ def _highest_rate(holds: Callable[[float], bool], top_rate: float) -> float | No
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low if low > 1e-4 * top_rate else None
+
+
+def _surely(met: Callable[[float], bool], best: float, *, whole: bool) -> float | None:
+    """The highest load up to `best` that is met by its whole interval, to 1/64 of it; None if none of them is.
+
+    From above: a low load may be unresolved for its few requests, though a higher one is not.
+    """
+    for part in range(PARTS, 0, -1):
+        load = best * part / PARTS
+        load = float(int(load)) if whole else load
+        if load > 0 and met(load):
+            return load
+    return None
+
+
+def _at_most(may_hold: Callable[[float], bool], best: float, most: float, *, whole: bool) -> float | None:
+    """The highest load that the intervals do not exclude; None if they exclude none up to `most`."""
+    if most <= best or may_hold(most):
+        return None
+    low, high = best, most
+    while high - low > (1 if whole else best / PARTS):
+        middle = (low + high) // 2 if whole else (low + high) / 2
+        low, high = (middle, high) if may_hold(middle) else (low, middle)
+    return low

@@ -30,8 +30,8 @@ def command(
 ) -> None:
     """Say the highest load within objectives for each profile and the schedule, and the GPUs that a demand takes.
 
-    Writes plan.json, plan.md and plan.html into the run's folder. Exit code 1 if no setting meets the objectives, 3 if
-    the run has no valid cell with single requests.
+    Writes plan.json, plan.md and plan.html into the run's folder. Exit code 1 if surely no setting meets the
+    objectives, 3 if the intervals leave that open or the run has no valid cell with single requests.
 
     Example: loadgen plan latest --slo ttft_p99=500ms --slo tpot_p99=30ms --users 400 --think 20s
     """

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.analysis.capacity import make_plan
+from loadgen.analysis.capacity_certain import is_resolved
 from loadgen.analysis.capacity_model import Demand, Hardware, Plan, Slo
 from loadgen.analysis.capacity_offer import Wish
 from loadgen.analysis.capacity_open import left_out, open_points
@@ -34,7 +35,7 @@ class PlanRequest:
 
 
 def run_plan(name: str, runs: Path, request: PlanRequest, *, as_json: bool) -> ExitCode:
-    """0 with a setting that meets the objectives, 1 without one, 3 if nothing can be planned."""
+    """0 with a setting that surely meets the objectives, 1 if surely none does, 3 if that is open."""
     folder = find_run(name, runs)
     hardware = Hardware(request.gpus_per_server, request.headroom, request.spares, request.gpu_hour, request.gpu_watts)
     wish = Wish(request.slos, request.demand, hardware)
@@ -58,7 +59,7 @@ def run_plan(name: str, runs: Path, request: PlanRequest, *, as_json: bool) -> E
 
 def code_of(plan: Plan) -> ExitCode:
     """How the plan ends the command."""
-    if not plan.offers:
+    if not is_resolved(plan):
         return ExitCode.NO_VERDICT
     if any(one.setting is not None for one in plan.advice):
         return ExitCode.ANSWER

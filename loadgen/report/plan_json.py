@@ -5,6 +5,7 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
+from loadgen.analysis.capacity_certain import is_resolved
 from loadgen.analysis.capacity_model import (
     Capacity,
     Ceiling,
@@ -42,11 +43,15 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "model": plan.model,
         "vllm_version": plan.vllm_version,
         "answer": plan.answer,
+        "resolved": is_resolved(plan),
         "slos": [{"name": slo.name, **asdict(slo)} for slo in plan.slos],
         "demand": {**asdict(plan.demand), "shares": dict(plan.demand.shares)} if plan.demand else None,
         "hardware": asdict(plan.hardware),
         "offers": [_offer(offer) for offer in plan.offers],
-        "advice": [{**_condition(a.condition), "setting": a.setting, "reason": a.reason} for a in plan.advice],
+        "advice": [
+            {**_condition(a.condition), "setting": a.setting, "reason": a.reason, "sure": a.sure, "doubt": a.doubt}
+            for a in plan.advice
+        ],
         "mix": asdict(plan.mix) if plan.mix else None,
         "notes": plan.notes,
     }
@@ -131,6 +136,8 @@ def _capacity(capacity: Capacity | None) -> dict[str, Any] | None:
         "unit": capacity.unit,
         "basis": capacity.basis,
         "limited_by": capacity.limited_by,
+        "surely": capacity.surely,
+        "at_most": capacity.at_most,
         "at": _operating(capacity.at) if capacity.at else None,
     }
 

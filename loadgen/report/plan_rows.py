@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loadgen.analysis.capacity_certain import censored
 from loadgen.analysis.capacity_model import (
     Capacity,
     Ceiling,
+    Fleet,
     LevelVerdict,
     Offer,
     OpenVerdict,
@@ -14,7 +16,7 @@ from loadgen.analysis.capacity_model import (
     QuantileEstimate,
     SloFinding,
 )
-from loadgen.analysis.capacity_words import demand_words
+from loadgen.analysis.capacity_words import demand_words, interval_words
 from loadgen.report.words import clean, condition_words, fixed, milliseconds, number, percent
 
 Table = tuple[list[str], list[list[str]]]
@@ -88,7 +90,20 @@ def _demand_cells(offer: Offer) -> list[str]:
     if capacity is None or capacity.per_server is None:
         return ["none", "n/a", "n/a", "n/a"]
     servers = f"{fleet.servers} / {fleet.with_headroom} / {fleet.with_spares}" if fleet else "n/a"
-    return [_carried(capacity), servers, str(fleet.gpus) if fleet else "n/a", number(fleet.per_gpu) if fleet else "n/a"]
+    return [
+        _carried(capacity) + (interval_words(capacity) if capacity.surely is not None else " (unsure)"),
+        servers,
+        _gpus(offer.fleet, bounded=censored(offer)),
+        number(fleet.per_gpu) if fleet else "n/a",
+    ]
+
+
+def _gpus(fleet: Fleet | None, *, bounded: bool) -> str:
+    """`4`; `≤ 4` where a server may carry more than was measured, but for one working server and its spares."""
+    if fleet is None:
+        return "n/a"
+    least = fleet.gpus_least is not None and fleet.gpus_least == fleet.gpus
+    return f"≤ {fleet.gpus}" if bounded and not least else str(fleet.gpus)
 
 
 def _carried(capacity: Capacity) -> str:
@@ -106,13 +121,14 @@ def _weaker_words(offer: Offer) -> str:
         return ceiling_words(weak.ceiling)
     if weak.capacity is None or weak.capacity.per_server is None or weak.fleet is None:
         return "none"
-    return f"{_carried(weak.capacity)}, {weak.fleet.gpus} GPUs"
+    bounded = weak.capacity.limited_by == "measured levels"
+    return f"{_carried(weak.capacity)}, {_gpus(weak.fleet, bounded=bounded)} GPUs"
 
 
 MEANINGS = (
     "in flight: the highest closed-loop level such that it and all lower ones keep the objectives",
-    "+: no higher level was measured; unsure: the interval does not say so yet",
-    "servers: for the demand alone / with headroom / with spares",
+    "+: no higher level was measured; (a to b): by the 95 % intervals; unsure: the intervals do not say so yet",
+    "servers: for the demand alone / with headroom / with spares; ≤: fewer GPUs may do, as + says",
 )
 
 
@@ -164,7 +180,7 @@ def pool_table(pools: Sequence[Pool]) -> Table:
             clean(", ".join(pool.workloads)),
             percent(pool.share),
             number(pool.per_server),
-            str(pool.fleet.gpus),
+            _gpus(pool.fleet, bounded=pool.open_ended),
         ]
         for pool in pools
     ]
