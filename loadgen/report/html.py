@@ -11,12 +11,12 @@ from markupsafe import Markup, escape
 from loadgen.analysis.model import Findings
 from loadgen.report import view
 from loadgen.report.axes_sections import all_sections
-from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, STEP_TIME
+from loadgen.report.columns import CHECKS, COLUMNS, MORE_COLUMNS, SPREAD_KEY, STEP_TIME, penalties
 from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
 from loadgen.report.schedule_sections import verified_words
 from loadgen.report.summary import dumps
-from loadgen.report.words import clean, compact, headline, headline_caveat, level_state, sentence, unmarked
+from loadgen.report.words import clean, headline, headline_caveat, level_state, sentence, unmarked
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # What could end a script element or a JavaScript line from inside a JSON string (C102).
@@ -55,10 +55,13 @@ def render_html(
             facts=view.head_facts(findings, manifest, cells),
             levels=view.glance_levels(findings),
             glance=view.glance(findings),
+            glance_key=view.GLANCE_KEY,
+            spread_key=SPREAD_KEY,
+            penalties=penalties,
             advice=advice,
             sections=all_sections(findings),
             verified=verified_words(findings),
-            advice_value=compact(advice.value) if advice else "",
+            advice_words=advice_words(findings),
             conditions=conditions,
             lead=view.LEAD_CHARTS,
             jumps=view.jumps(findings, conditions, time=bool(over_time or detail.problem)),

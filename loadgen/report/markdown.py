@@ -7,7 +7,8 @@ from types import MappingProxyType
 from loadgen.analysis.model import ConditionFinding, Findings, ProfileFinding
 from loadgen.report import view
 from loadgen.report.axes_sections import all_sections
-from loadgen.report.columns import CHECKS, COLUMNS
+from loadgen.report.columns import CHECKS, COLUMNS, SPREAD_KEY, penalties
+from loadgen.report.depth import depth_words
 from loadgen.report.schedule_sections import Section, verified_words
 from loadgen.report.words import clean, compact, condition_words, headline, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
@@ -68,8 +69,10 @@ def _answer(findings: Findings) -> Iterator[str]:
         yield f"*{caveat}*"
     advice = findings.recommendation
     if advice is not None:
-        yield f"Set {code(f'{advice.setting}: {compact(advice.value)}')} ({verified_words(findings)})."
-        why = ESCAPED_COMMAND.sub(r"`\1`", escape(advice.why))
+        lead, setting, when = advice_words(findings)
+        told = " ".join(filter(None, [lead, setting if advice.value is None else code(setting), escape(when)]))
+        yield f"{told} ({verified_words(findings)})."
+        why = ESCAPED_COMMAND.sub(r"`\1`", escape(f"{advice.beyond} {advice.why}".strip()))
         yield f"{why} Holds for {escape(advice.holds_for)}."
 
 
@@ -88,19 +91,25 @@ def _glance(findings: Findings) -> Iterator[str]:
     rows = view.glance(findings)
     if not rows:
         return
-    header = ["condition", "profile", *map(str, view.glance_levels(findings)), "verdict"]
+    header = ["condition", "profile", *map(str, view.glance_levels(findings)), "n", "verdict"]
     body = [
         [
             escape(row.condition),
             escape(row.profile),
-            *(f"**{cell.text}**" if cell.tone == "gain" else cell.text for cell in row.cells),
+            *(_glance_cell(cell) for cell in row.cells),
+            row.n,
             f"{row.verdict} {row.turn}".strip(),
         ]
         for row in rows
     ]
     yield "## Speed-up by requests in flight"
     yield table(header, body, left=(0, 1, len(header) - 1))
-    yield "Bold: the whole 95 % interval lies above 1."
+    yield f"Bold: the whole 95 % interval lies above 1. {view.GLANCE_KEY}"
+
+
+def _glance_cell(cell: view.GlanceCell) -> str:
+    text = f"**{cell.text}**" if cell.tone == "gain" else cell.text
+    return f"{text} {cell.spread}".strip()
 
 
 def _condition(
@@ -111,8 +120,7 @@ def _condition(
     if picture:
         yield f"![Speed-up over requests in flight; the table below holds the figures]({picture})"
     for profile in condition.profiles:
-        k = manifest.num_speculative_tokens.get(profile.profile)
-        depth = f" (K = {k})" if k else ""
+        depth = depth_words(manifest, profile.profile)
         yield f"### {escape(profile.profile)}{depth} against {escape(findings.against)}"
         turns = [
             f"- {escape(measure)}: {words}. {escape(sentence(text))}" for measure, words, text in view.turns(profile)
@@ -120,6 +128,8 @@ def _condition(
         if turns:
             yield "\n".join(turns)
         yield _levels(profile) if profile.levels else "No level was measured."
+        if profile.levels:
+            yield "\n".join(f"- {escape(line)}" for line in (f"{SPREAD_KEY}.", *penalties(profile.levels)))
 
 
 def _levels(profile: ProfileFinding) -> str:

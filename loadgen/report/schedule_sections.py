@@ -13,6 +13,7 @@ from loadgen.analysis.verify_attach import measured_again
 from loadgen.analysis.verify_model import Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled
 from loadgen.analysis.verify_words import role_words, schedule_words
+from loadgen.report.columns import NO_SPREAD, counts, spread
 from loadgen.report.words import MISSING, condition_words, interval, percent, ratio, ratio_of
 
 VERDICT_WORDS = {
@@ -65,7 +66,7 @@ def _sections(findings: Findings) -> Iterator[Section]:
         condition = next((one for one in findings.conditions if one.condition == ladder.condition), None)
         if condition is not None:
             yield _ladder(f"ladder-{index}", ladder, condition, _again(findings, ladder))
-            yield _schedule(f"schedule-{index}", ladder)
+            yield _schedule(f"schedule-{index}", ladder, condition)
 
 
 def verification_section(found: Verification) -> Section:
@@ -129,11 +130,18 @@ def _ladder(anchor: str, ladder: LadderFinding, condition: ConditionFinding, aga
     rows = []
     for level in levels:
         found = [by_name.get(name, {}).get(level) for name, _ in arms]
-        cells = [MISSING if r is None else "void" if not r.valid else ratio(r.speedup) for r in found]
+        cells = [
+            MISSING if r is None else "void" if not r.valid else f"{ratio(r.speedup)} {spread(r.speedup)}".strip()
+            for r in found
+        ]
         best = next((k for _, last, k in ladder.by_static.in_flight if level <= last), 0)
-        rows.append((str(level), *cells, str(best) if best else "none"))
-    header = ("in flight", *(f"{'sched. ' if a.constant_schedule else ''}K = {a.k}" for _, a in arms), "best K")
-    notes = ["Ties go to the smaller K; best by static servers."]
+        n = counts(r.n for r in found if r is not None and r.valid)
+        rows.append((str(level), *cells, n, str(best) if best else "none"))
+    header = ("in flight", *(f"{'sched. ' if a.constant_schedule else ''}K = {a.k}" for _, a in arms), "n", "best K")
+    notes = [
+        f"± is half of the 95 % interval, n the pairs of cells; {NO_SPREAD}.",
+        "Ties go to the smaller K; best by static servers.",
+    ]
     if ladder.costs_measured:
         notes.append("sched.: the same K as a constant schedule, which costs what a schedule costs.")
     return Section(
@@ -146,9 +154,10 @@ def _ladder(anchor: str, ladder: LadderFinding, condition: ConditionFinding, aga
     )
 
 
-def _schedule(anchor: str, ladder: LadderFinding) -> Section:
+def _schedule(anchor: str, ladder: LadderFinding, condition: ConditionFinding) -> Section:
     """What a schedule would give at each load."""
     schedule = ladder.schedule
+    measured = [r for p in condition.profiles if p.profile in ladder.arms for r in p.levels if r.valid]
     static = f"over static K = {schedule.static_k}" if schedule.static_k else "over static"
     rows = tuple(
         (
@@ -156,6 +165,7 @@ def _schedule(anchor: str, ladder: LadderFinding) -> Section:
             str(level.k),
             _with_interval(level.speedup, level.speedup_ci95),
             _with_interval(level.over_static, level.over_static_ci95),
+            counts(r.n for r in measured if r.concurrency == level.concurrency),
         )
         for level in schedule.levels
     )
@@ -172,9 +182,13 @@ def _schedule(anchor: str, ladder: LadderFinding) -> Section:
             f"{schedule_words(schedule.ranges)} in requests per step. {schedule.sentence}",
             *filter(None, [unmet_words(ladder)]),
         ),
-        ("in flight", "K", "over no speculation", static),
+        ("in flight", "K", "over no speculation", static, "n"),
         rows,
-        (priced, *(f"Not surely {limits} at {line}." for line in out_words(ladder))),
+        (
+            f"In brackets: 95 % interval, n the pairs of cells; {NO_SPREAD}.",
+            priced,
+            *(f"Not surely {limits} at {line}." for line in out_words(ladder)),
+        ),
     )
 
 

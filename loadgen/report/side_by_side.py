@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadgen.analysis.compare import RunFacts, facts_of
+from loadgen.analysis.compare import RunFacts, differ, facts_of
 from loadgen.analysis.model import ConditionFinding, LevelFinding, ProfileFinding
 from loadgen.report.chart import Chart
 from loadgen.report.compare_text import turn_words
+from loadgen.report.depth import depths
 from loadgen.report.html import render_page
 from loadgen.report.plan_rows import Table
 from loadgen.report.traces import Figure, Series, band, layout_of, line_at_one, lines
@@ -70,15 +71,15 @@ def _made(run: RunFacts) -> list[str]:
 
 
 def _profile(profile: ProfileFinding, run: RunFacts, workload: str) -> list[str]:
-    depth = run.manifest.num_speculative_tokens.get(profile.profile)
+    depth = depths(run.manifest).get(profile.profile)
     turn = turn_words(profile.break_even["output_tokens_per_s"])
-    return [clean(profile.profile), clean(profile.method), str(depth or "–"), clean(workload), turn]
+    return [clean(profile.profile), clean(profile.method), "–" if depth is None else str(depth), clean(workload), turn]
 
 
 def differing(runs: Sequence[RunFacts]) -> list[str]:
     """The fields in which the runs are not all equal."""
     facts = [facts_of(run) for run in runs]
-    return [name for name in facts[0] if any(other[name] != facts[0][name] for other in facts[1:])]
+    return [name for name in facts[0] if any(differ(facts[0][name], other[name], name) for other in facts[1:])]
 
 
 def _hardware(value: object) -> str:

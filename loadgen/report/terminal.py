@@ -13,14 +13,15 @@ from rich.text import Text
 
 from loadgen.analysis.model import BreakEvenStatus, Check, ConditionFinding, Findings, ProfileFinding
 from loadgen.report.axes_sections import all_sections
-from loadgen.report.columns import CHECK_MARK, CHECKS, COLUMNS, Column, pays
+from loadgen.report.columns import CHECK_MARK, CHECKS, COLUMNS, SPREAD_KEY, Column, pays, penalties
+from loadgen.report.depth import depth_words
 from loadgen.report.schedule_sections import is_rung, verified_words
 from loadgen.report.schedule_terminal import section_parts
 from loadgen.report.words import (
     MEASURE_WORDS,
     STATUS_WORDS,
+    advice_words,
     clean,
-    compact,
     condition_words,
     crossing_words,
     headline,
@@ -46,7 +47,10 @@ class LevelTable:
         endless = options.update(max_width=10_000)
         columns = [*COLUMNS, CHECKS]
         table = self._table(columns)
-        while len(columns) > 2 and Measurement.get(console, endless, table).maximum > options.max_width:
+        while (
+            any(column.rank for column in columns)
+            and Measurement.get(console, endless, table).maximum > options.max_width
+        ):
             if CHECKS in columns:
                 # The checks' names stand below the table too.
                 columns[-1] = CHECK_MARK
@@ -103,11 +107,12 @@ def _condition(condition: ConditionFinding, findings: Findings, manifest: Manife
     for profile in condition.profiles:
         if is_rung(findings, profile.profile):
             continue
-        k = manifest.num_speculative_tokens.get(profile.profile)
-        depth = f" (K = {k})" if k else ""
+        depth = depth_words(manifest, profile.profile)
         yield Text(f"{clean(profile.profile)}{depth} against {clean(findings.against)}")
         if profile.levels:
             yield LevelTable(profile)
+            yield Text(f"  {SPREAD_KEY}", style="dim")
+            yield from (Text(f"  {line}", style="yellow") for line in penalties(profile.levels))
         else:
             yield Text("  no level was measured", style="dim")
         for measure, found in profile.break_even.items():
@@ -150,9 +155,9 @@ def _advice(findings: Findings) -> Iterator[RenderableType]:
     advice = findings.recommendation
     if advice is None:
         return
-    value = clean(compact(advice.value))
-    yield Text.assemble("Set ", (f"{clean(advice.setting)}: {value}", "bold"))
-    lines = f"for {clean(advice.holds_for)} ({verified_words(findings)}). {clean(advice.why)}"
+    lead, setting, when = advice_words(findings)
+    yield Text.assemble(f"{lead} " if lead else "", (setting, "bold"), f" {when}." if when else "")
+    lines = f"for {clean(advice.holds_for)} ({verified_words(findings)}). {clean(f'{advice.beyond} {advice.why}')}"
     yield Padding(Text(lines), (0, 0, 0, 2), expand=False)
 
 

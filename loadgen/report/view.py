@@ -19,7 +19,8 @@ from loadgen.analysis.model import (
 )
 from loadgen.report.axes_sections import all_sections
 from loadgen.report.chart import Chart
-from loadgen.report.columns import pays
+from loadgen.report.columns import NO_SPREAD, counts, pays, spread
+from loadgen.report.depth import depths
 from loadgen.report.detail import Detail
 from loadgen.report.figures import charts
 from loadgen.report.summary import dumps
@@ -47,6 +48,9 @@ screens answers nobody.
 """
 
 
+GLANCE_KEY = f"± is half of the 95 % interval, n the pairs of cells; {NO_SPREAD}."
+
+
 @dataclass(frozen=True)
 class GlanceCell:
     """One speed-up in the overview: its words, its tone (`gain`, `loss`, `even`, `void`, `none`), and its hover."""
@@ -54,6 +58,8 @@ class GlanceCell:
     text: str
     tone: str
     title: str
+    spread: str = ""
+    """`± 0.03`: half of the 95 % interval; empty where there is none."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,8 @@ class GlanceRow:
     verdict: str
     turn: str
     cells: tuple[GlanceCell, ...]
+    n: str
+    """Pairs behind each cell: `3`, or `1–3` where levels differ."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class CheckView:
 
 def jumps(findings: Findings, conditions: Sequence[ConditionView], *, time: bool) -> list[tuple[str, str]]:
     """(anchor, words) of each part of the page, in its order, for the list at its top."""
-    found = [("advice", "Set this")] if findings.recommendation else []
+    found = [("advice", "What to set")] if findings.recommendation else []
     found += [(section.anchor, section.title) for section in all_sections(findings)]
     if glance(findings):
         found.append(("glance", "At a glance"))
@@ -126,7 +134,8 @@ def glance(findings: Findings) -> list[GlanceRow]:
             by_level = {level.concurrency: level for level in profile.levels}
             cells = tuple(_glance_cell(by_level.get(level)) for level in levels)
             verdict, turn = _verdict(profile.break_even.get("output_tokens_per_s"))
-            rows.append(GlanceRow(condition_words(condition.condition), profile.profile, verdict, turn, cells))
+            n = counts(level.n for level in profile.levels if level.valid)
+            rows.append(GlanceRow(condition_words(condition.condition), profile.profile, verdict, turn, cells, n))
     return rows
 
 
@@ -140,7 +149,7 @@ def _glance_cell(level: LevelFinding | None) -> GlanceCell:
     bounds = interval(level.speedup.ci95) if level.speedup else ""
     title = f"95 % CI {bounds}, n = {level.n}" if bounds else f"no interval, n = {level.n}"
     tone = {True: "gain", False: "loss", None: "even"}[pays(level)]
-    return GlanceCell(ratio(level.speedup), tone, title)
+    return GlanceCell(ratio(level.speedup), tone, title, spread(level.speedup))
 
 
 def _verdict(found: BreakEven | None) -> tuple[str, str]:
@@ -159,7 +168,7 @@ def condition_views(
     views = []
     for index, condition in enumerate(findings.conditions, 1):
         profiles = tuple(
-            ProfileView(profile, manifest.num_speculative_tokens.get(profile.profile), turns(profile))
+            ProfileView(profile, depths(manifest).get(profile.profile), turns(profile))
             for profile in condition.profiles
         )
         edges = edges_in(findings, condition)
@@ -225,7 +234,7 @@ def head_facts(findings: Findings, manifest: Manifest, cells: Sequence[CellResul
 
 def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
     """How the run was made."""
-    depth = ", ".join(f"{name} K = {k}" for name, k in manifest.num_speculative_tokens.items())
+    depth = ", ".join(f"{name} K = {k}" for name, k in depths(manifest).items())
     facts = [
         ("Measured", manifest.created_at),
         ("loadgen", manifest.loadgen_version),

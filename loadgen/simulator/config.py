@@ -189,7 +189,10 @@ def _graph_mode(settings: Mapping[str, Any], *, dynamic: bool, v1: bool) -> tupl
         return _EAGER, ()
     mode = str(_compilation(settings).get("cudagraph_mode", _FULL_GRAPHS)).upper()
     if dynamic and v1 and mode not in {_PIECEWISE, _EAGER}:
-        note = f"Overriding cudagraph_mode from {mode} to {_PIECEWISE} for reliability. Use VLLM_USE_V2_MODEL_RUNNER=1"
+        note = (
+            f"Overriding cudagraph_mode from {mode} to {_PIECEWISE} for reliability. Use VLLM_USE_V2_MODEL_RUNNER=1 "
+            "if you want to use full CUDA graphs."
+        )
         return _PIECEWISE, (note,)
     return mode, ()
 

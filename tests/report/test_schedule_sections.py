@@ -65,8 +65,13 @@ def test_the_verification_comes_first_then_each_ladder_and_its_schedule(laddered
     assert (verified.tag, verified.tone) == ("does not hold", "loss")
     assert verified.rows[0] == ("8", "the schedule", "static K = 4", "0.62×", "0.60–0.64", "3", "worse")
     assert verified.rows[1][4] == "n/a"
-    header = ("in flight", "K = 2", "K = 4", "sched. K = 0", "sched. K = 2", "sched. K = 4", "best K")
+    header = ("in flight", "K = 2", "K = 4", "sched. K = 0", "sched. K = 2", "sched. K = 4", "n", "best K")
     assert ladder.header == header
+    assert ladder.rows[0][1] == "1.42× ± 0.03"
+    assert ladder.rows[0][-2] == "3"
+    assert schedule.header[-1] == "n"
+    assert {row[-1] for row in schedule.rows} == {"3"}
+    assert all("no spread" in " ".join(section.notes) for section in (ladder, schedule))
     assert len(ladder.rows) == len(laddered.conditions[0].profiles[0].levels)
     assert "in requests per step" in schedule.lead[0]
     assert sections(replace(laddered, ladders=(), verification=None)) == ()
