@@ -60,7 +60,7 @@ class Change:
     profile: str
     concurrency: int
     measure: str
-    """`output_tokens_per_s`, `tpot`, `ttft`: medians or means of cells; above 1 is more."""
+    """`output_tokens_per_s`, `tpot`, `ttft`: medians or means of cells; above 1 is more, which is worse for times."""
     ratio: Estimate
     better: bool | None
     """None where the interval holds 1 or there is none."""
@@ -115,15 +115,18 @@ def facts_of(run: RunFacts) -> dict[str, object]:
         "hardware": hardware or "default",
         "vllm": run.findings.vllm_version,
         "profiles": {
-            name: (manifest.methods.get(name, "none"), manifest.num_speculative_tokens.get(name))
+            name: _drafting(manifest.methods.get(name, "none"), manifest.num_speculative_tokens.get(name))
             for name in sorted(manifest.profiles)
         },
         "against": manifest.against,
         "workloads": sorted({condition.workload for condition in manifest.conditions}),
-        "lengths": (
-            sorted({(c.workload, c.input_tokens) for c in manifest.conditions}),
-            plan.get("max_tokens") if isinstance(plan, Mapping) else None,
-        ),
+        "lengths": {
+            **{
+                f"{name} input tokens": sorted({c.input_tokens for c in manifest.conditions if c.workload == name})
+                for name in sorted({c.workload for c in manifest.conditions})
+            },
+            "most output tokens": plan.get("max_tokens") if isinstance(plan, Mapping) else None,
+        },
         "temperature": sorted({condition.temperature for condition in manifest.conditions}),
         "sampling": {k: v for k, v in manifest.sampling.items() if k not in ("seed", "temperature")},
         "seed": manifest.seed,
@@ -136,7 +139,7 @@ def differences(before: RunFacts, after: RunFacts) -> tuple[tuple[Difference, ..
     engine, model, hardware and version are: else they follow.
     """
     first, second = facts_of(before), facts_of(after)
-    found = [Difference(name, _text(first[name]), _text(second[name])) for name in first if first[name] != second[name]]
+    found = [Difference(name, *texts) for name in first if (texts := differ(first[name], second[name], name))]
     names = {difference.field for difference in found}
     notes: list[str] = []
     if not names & {"seed", "workloads", "lengths"} and _prompts_differ(before.cells, after.cells):
@@ -147,6 +150,20 @@ def differences(before: RunFacts, after: RunFacts) -> tuple[tuple[Difference, ..
     elif settings:
         found.append(Difference("server-settings", ", ".join(settings), "other values"))
     return tuple(found), tuple(notes)
+
+
+def differ(first: object, second: object, field: str) -> tuple[str, str] | None:
+    """Both values in words where they differ, else None. Lengths are compared for the workloads of both runs: that a
+    workload is missing is a difference of its own, not a second one.
+    """
+    if field == "lengths" and isinstance(first, Mapping) and isinstance(second, Mapping):
+        other = [key for key in first if key in second and first[key] != second[key]]
+        first, second = ({key: value[key] for key in other} for value in (first, second))
+    return None if first == second else (_text(first), _text(second))
+
+
+def _drafting(method: str, k: int | None) -> str:
+    return f"{method} K = {k}" if k else "no speculation" if method == "none" else method
 
 
 def compare(before: RunFacts, after: RunFacts) -> Comparison:
@@ -265,7 +282,14 @@ def _settings(first: Sequence[ServerFacts], second: Sequence[ServerFacts]) -> li
 
 
 def _text(value: object) -> str:
-    return str(value) if not isinstance(value, Mapping) else ", ".join(f"{k} {v}" for k, v in value.items())
+    """A value as a person writes it: no brackets and no quotes."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(one)}" for key, one in value.items()) or "none"
+    if isinstance(value, (list, tuple)):
+        return " and ".join(_text(one) for one in value) or "none"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "not set" if value is None else str(value)
 
 
 def _sentence(changes: Sequence[Change], worse: Sequence[Change]) -> str:

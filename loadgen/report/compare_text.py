@@ -12,8 +12,10 @@ from rich.text import Text
 from loadgen.analysis.compare import Change, Comparison
 from loadgen.analysis.model import BreakEven
 from loadgen.report.summary import plain
-from loadgen.report.words import STATUS_WORDS, clean, condition_words, crossing_words, ratio_with_interval
+from loadgen.report.words import STATUS_WORDS, clean, condition_words, crossing_words, interval, ratio
 
+NOUNS = {"output_tokens_per_s": "as many", "tpot": "as long", "ttft": "as long"}
+DIRECTION = "second run / first run: more tokens/s are better, longer TPOT and TTFT are worse"
 STYLES = {True: "green", False: "red", None: ""}
 
 
@@ -63,6 +65,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
         parts.append(Text("  made in the same way"))
     for condition in dict.fromkeys(change.condition for change in found.changes):
         parts += [Text(""), Text(condition_words(condition), style="bold")]
+        parts.append(Text(DIRECTION, style="dim"))
         parts.append(_table([change for change in found.changes if change.condition == condition]))
         for turn in found.turns:
             if turn.condition == condition:
@@ -91,7 +94,20 @@ def _table(changes: list[Change]) -> Table:
 def _cell(change: Change | None) -> Text:
     if change is None:
         return Text("n/a")
-    return Text(ratio_with_interval(change.ratio), style=STYLES[change.better])
+    bounds = interval(change.ratio.ci95)
+    lines = [
+        f"{ratio(change.ratio)} {NOUNS[change.measure]}",
+        *([f"({bounds})"] if bounds else []),
+        verdict_words(change),
+    ]
+    return Text("\n".join(line for line in lines if line), style=STYLES[change.better])
+
+
+def verdict_words(change: Change) -> str:
+    """`better`, `worse`, `within noise`; empty without an interval."""
+    if change.better is None:
+        return "within noise" if change.ratio.ci95 else ""
+    return "better" if change.better else "worse"
 
 
 def _change(change: Change) -> dict[str, Any]:
@@ -103,6 +119,8 @@ def _change(change: Change) -> dict[str, Any]:
         "concurrency": change.concurrency,
         "measure": change.measure,
         "ratio": change.ratio.value,
+        "ratio_is": "after / before",
+        "more_is_better": change.measure == "output_tokens_per_s",
         "ci95": change.ratio.ci95,
         "n": change.n,
         "better": change.better,

@@ -8,7 +8,7 @@ import pytest
 
 from loadgen.analysis.compare import FIELDS, RunFacts, compare, differences, facts_of, welch
 from loadgen.analysis.findings import analyse
-from loadgen.store.model import CellResult, Manifest, ServerFacts
+from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
 RunFactory = Callable[..., list[CellResult]]
 ManifestFactory = Callable[..., Manifest]
@@ -97,3 +97,30 @@ def test_welch_matches_a_textbook_case() -> None:
     two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
     _, p_value = welch(one, two)
     assert p_value == pytest.approx(0.0794, abs=1e-4)
+
+
+def test_a_workload_more_is_one_difference_in_words(first: RunFacts) -> None:
+    both = (*first.manifest.conditions, Condition("chat", 60, 0.0))
+    other = replace(first, manifest=replace(first.manifest, conditions=both))
+    (found,) = differences(first, other)[0]
+    assert (found.field, found.before, found.after) == ("workloads", "code-edit", "chat and code-edit")
+
+
+def test_another_length_of_the_same_workload_is_a_difference_of_lengths(first: RunFacts) -> None:
+    longer = tuple(replace(c, input_tokens=2048) for c in first.manifest.conditions)
+    (found,) = differences(first, replace(first, manifest=replace(first.manifest, conditions=longer)))[0]
+    assert found.field == "lengths"
+    assert found.after == "code-edit input tokens 2048"
+
+
+def test_differences_are_words_and_no_tuples(first: RunFacts) -> None:
+    manifest = replace(
+        first.manifest,
+        num_speculative_tokens={"ngram": 9},
+        conditions=tuple(replace(c, input_tokens=7, temperature=0.7) for c in first.manifest.conditions),
+        sampling={"top_p": 0.5},
+    )
+    found, _ = differences(first, replace(first, manifest=manifest))
+    assert {d.field for d in found} >= {"profiles", "lengths", "temperature", "sampling"}
+    assert not any(mark in text for d in found for text in (d.before, d.after) for mark in "()[]{}'")
+    assert next(d.after for d in found if d.field == "profiles") == "baseline no speculation, ngram ngram K = 9"
