@@ -298,10 +298,13 @@ def command(words: Sequence[str]) -> str:
     return shlex.join(words)
 
 
+PROGRAM = ".venv/bin/loadgen"
+
+
 def repeat_command(argv: Sequence[str]) -> str:
-    """The command line that measured the run, the program's name in front."""
+    """The command line that measured the run, as it runs where `make setup` was: no shell need be prepared."""
     named = argv and argv[0].rsplit("/", 1)[-1] == "loadgen"
-    return command(["loadgen", *(argv[1:] if named else argv)])
+    return command([PROGRAM, *(argv[1:] if named else argv)])
 
 
 def pairs(values: dict[str, Any]) -> str:

@@ -76,7 +76,7 @@ def test_the_first_thing_is_the_answer(page: Page, findings: Findings) -> None:
         "not re-measured yet",
         "client-bound",
         "Give loadgen a free core or lower the level.",
-        "loadgen sweep --profile ngram --workload code-edit,chat",
+        ".venv/bin/loadgen sweep --profile ngram --workload code-edit,chat",
         "async_scheduling",
         "the same for all profiles",
     ):

@@ -20,7 +20,7 @@ def test_the_answer_comes_first(
         "`num_speculative_tokens_per_batch_size: [[1,8,4],[9,13,2],[14,256,0]]`",
         "### ngram (K = 4) against baseline",
         "client-bound",
-        "`loadgen sweep --profile ngram --workload code-edit,chat`",
+        "`.venv/bin/loadgen sweep --profile ngram --workload code-edit,chat`",
         "the same for all profiles",
         "async\\_scheduling",
     ):

@@ -36,6 +36,20 @@ function ceiling(found) {
   return `${number(level)}${found.open_ended ? "+" : ""}${found.surely === null ? " (unsure)" : ""}`;
 }
 
+// "+": no more was measured; the 95 % interval where there is one.
+function perServer(found) {
+  if (found.per_server === null) return "none";
+  const more = found.limited_by === "measured levels" ? "+" : "";
+  if (found.surely === null) return `${number(found.per_server)}${more} (unsure)`;
+  return `${number(found.per_server)}${more} (${found.at_most === null ? `surely ${number(found.surely)}` : `${number(found.surely)} to ${number(found.at_most)}`})`;
+}
+
+// A lower bound of what a server carries is an upper bound of GPUs; one working server and its spares are the fewest.
+function gpus(offer) {
+  const bound = offer.capacity.limited_by === "measured levels" && offer.fleet.gpus > offer.fleet.gpus_least;
+  return `${bound ? "≤ " : ""}${offer.fleet.gpus}`;
+}
+
 function table(plan, offers) {
   const fleet = offers.some((offer) => offer.fleet);
   const unit = offers.find((offer) => offer.capacity)?.capacity.unit ?? "";
@@ -43,10 +57,10 @@ function table(plan, offers) {
   const energy = offers.some((offer) => offer.fleet?.kwh_per_million_tokens != null);
   const columns = [
     ["in flight", (o) => ceiling(o.ceiling)],
-    [`${unit || "load"} / server`, (o) => (o.capacity ? `${number(o.capacity.per_server)}${o.ceiling.open_ended ? "+" : ""}` : "")],
+    [`${unit || "load"} / server`, (o) => (o.capacity ? perServer(o.capacity) : "")],
     ...(fleet ? [
       ["servers", (o) => (o.fleet ? o.fleet.with_spares : "")],
-      ["GPUs", (o) => (o.fleet ? o.fleet.gpus : "")],
+      ["GPUs", (o) => (o.fleet ? gpus(o) : "")],
       [`${unit} / GPU`, (o) => (o.fleet ? number(o.fleet.per_gpu) : "")],
       ["GPUs if acceptance falls by a third", (o) => o.acceptance_a_third_lower?.fleet?.gpus ?? ""],
     ] : []),
