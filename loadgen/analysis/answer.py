@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 
-from loadgen.analysis.breakeven import describe, interval
+from loadgen.analysis.breakeven import describe, interval, spans
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, ConditionFinding, LevelFinding, ProfileFinding
 from loadgen.store.model import CellKey, Condition
 
@@ -80,13 +80,25 @@ def _part(finding: ProfileFinding, where: str) -> str:
     if verdict.status is BreakEvenStatus.FOUND:
         return _found(verdict, where)
     if verdict.status is BreakEvenStatus.PAYS_THROUGHOUT:
-        top = _level(finding.levels, verdict.tested_levels[-1])
-        still = f", still {top.speedup.value:.2f}x there" if top and top.speedup else ""
-        return f"pays off on {where} at every load up to {verdict.tested_levels[-1]} concurrent requests{still}"
+        return _gaining(finding, verdict, where)
     if verdict.status is BreakEvenStatus.NEVER_PAYS:
         low, high = verdict.tested_levels[0], verdict.tested_levels[-1]
         return f"never pays off on {where} ({low} to {high} concurrent requests)"
-    return _unsettled(verdict, where)
+    return _unsettled(finding, verdict, where)
+
+
+def _gaining(finding: ProfileFinding, verdict: BreakEven, where: str) -> str:
+    """A gain at the highest level; the lower ones that are not told from 1.0 are named."""
+    tested, gains = verdict.tested_levels, verdict.sure_gains
+    top = _level(finding.levels, tested[-1])
+    ratio = f"{top.speedup.value:.2f}x" if top and top.speedup else ""
+    if len(tested) == 1:
+        return f"gains on {where} at {_levels(tested)}, the only level measured{f' ({ratio})' if ratio else ''}"
+    if untold := [level for level in tested if level not in gains]:
+        told = f"gains on {where} at {spans(gains, tested)} concurrent requests{f' ({ratio} there)' if ratio else ''}"
+        return f"{told}, but {spans(untold, tested)} {'is' if len(untold) == 1 else 'are'} not told from 1.0"
+    still = f", still {ratio} there" if ratio else ""
+    return f"pays off on {where} at every load up to {tested[-1]} concurrent requests{still}"
 
 
 def _without_cell(finding: ProfileFinding, condition: Condition, failed: Collection[CellKey]) -> str:
@@ -100,8 +112,15 @@ def _without_cell(finding: ProfileFinding, condition: Condition, failed: Collect
     return f" ({', '.join(map(str, lost))} {words} no valid cell)"
 
 
-def _unsettled(verdict: BreakEven, where: str) -> str:
+def _unsettled(finding: ProfileFinding, verdict: BreakEven, where: str) -> str:
     gains, losses = verdict.sure_gains, verdict.sure_losses
+    if gains and gains[-1] == verdict.tested_levels[-1]:
+        slower = [
+            level.concurrency
+            for level in finding.levels
+            if level.concurrency < gains[0] and level.speedup and level.speedup.value < 1
+        ]
+        return f"gains on {where} at {_levels(gains)}, but whether it costs at {_listed(slower)} is not settled"
     if gains:
         return f"gains on {where} at {_levels(gains)}, but where it turns is not settled"
     if losses:
@@ -109,8 +128,12 @@ def _unsettled(verdict: BreakEven, where: str) -> str:
     return f"is not settled on {where}"
 
 
+def _listed(levels: Sequence[int]) -> str:
+    return ", ".join(map(str, levels))
+
+
 def _levels(levels: Sequence[int]) -> str:
-    return f"{', '.join(map(str, levels))} concurrent request{'s' if levels[-1] > 1 else ''}"
+    return f"{_listed(levels)} concurrent request{'s' if levels[-1] > 1 else ''}"
 
 
 def _found(verdict: BreakEven, where: str) -> str:

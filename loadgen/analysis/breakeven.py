@@ -11,7 +11,7 @@ from scipy.optimize import isotonic_regression
 from loadgen.analysis.local_curve import PRIOR, Prior, local_curve
 from loadgen.analysis.model import BreakEven, BreakEvenStatus, Crossing
 from loadgen.analysis.ratios import CONFIDENCE, MIN_N, t_quantile
-from loadgen.analysis.signs import LevelStat, Signs, sure_signs
+from loadgen.analysis.signs import INDICATIVE_MARGIN, LevelStat, Signs, sure_signs
 
 ROUNDING = 1e-9
 """2 ** log2(7) may fall just below 7."""
@@ -30,10 +30,10 @@ def find_break_even(
 ) -> BreakEven:
     """The status, all crossings and one sentence, from the log ratios per level (invalid levels left out).
 
-    found: a sure gain and a sure loss. pays_throughout: a sure gain at the highest level and no sure loss. never_pays:
-    no sure gain, a sure loss, and every leaning gain has sure losses on both sides. inconclusive: anything else, with
-    what would settle it; `pair_seconds` (measured seconds of one more pair, by level) turns that into time.
-    `looks`: see `sure_signs`; `shifts` and `prior`: see `local_curve`.
+    found: a sure gain and a sure loss. pays_throughout: a sure gain at the highest level, no sure loss, and no level
+    below all sure gains that is over 5 % slower. never_pays: no sure gain, a sure loss, and every leaning gain has sure
+    losses on both sides. inconclusive: anything else, with what would settle it; `pair_seconds` (measured seconds of
+    one more pair, by level) turns that into time. `looks`: see `sure_signs`; `shifts` and `prior`: see `local_curve`.
     """
     levels = sorted(levels, key=lambda stat: stat.level)
     signs = sure_signs(levels, looks=looks)
@@ -60,13 +60,18 @@ def _status(levels: Sequence[LevelStat], signs: Signs) -> BreakEvenStatus:
     gains, losses = signs.levels_with(1), signs.levels_with(-1)
     if gains and losses:
         return BreakEvenStatus.FOUND
-    if gains and gains[-1] == levels[-1].level:
+    if gains and gains[-1] == levels[-1].level and not _leaning_losses(levels, gains):
         return BreakEvenStatus.PAYS_THROUGHOUT
     if losses and not gains:
         leaning = [stat.level for stat in levels if stat.mean > 0 and signs.by_level[stat.level] == 0]
         if all(losses[0] < level < losses[-1] for level in leaning):
             return BreakEvenStatus.NEVER_PAYS
     return BreakEvenStatus.INCONCLUSIVE
+
+
+def _leaning_losses(levels: Sequence[LevelStat], gains: Sequence[int]) -> list[int]:
+    """Levels below every sure gain that are slower by more than the margin under which a ratio says nothing."""
+    return [stat.level for stat in levels if stat.level < gains[0] and stat.mean < -INDICATIVE_MARGIN]
 
 
 def _crossings(
@@ -135,10 +140,7 @@ def _crossing(inside: Sequence[LevelStat], direction: str) -> tuple[Crossing, fl
 def _sentence(status: BreakEvenStatus, levels: Sequence[LevelStat], signs: Signs, crossings: Sequence[Crossing]) -> str:
     top = levels[-1]
     if status is BreakEvenStatus.PAYS_THROUGHOUT:
-        return (
-            f"pays off at every load up to {top.level} concurrent requests, still {math.exp(top.mean):.2f}x at "
-            f"{top.level}: extend with --levels"
-        )
+        return f"{_gaining(levels, signs.levels_with(1))}: extend with --levels"
     if status is BreakEvenStatus.NEVER_PAYS:
         losses, best = signs.levels_with(-1), max(levels, key=lambda stat: stat.mean)
         sure = "at every level" if len(losses) == len(levels) else f"surely so at {_listed(losses)}"
@@ -150,6 +152,29 @@ def _sentence(status: BreakEvenStatus, levels: Sequence[LevelStat], signs: Signs
     if len(parts) == 1:
         return parts[0]
     return "turns several times: " + ", then ".join(parts)
+
+
+def _gaining(levels: Sequence[LevelStat], gains: Sequence[int]) -> str:
+    """Where it surely gains, and at which levels it does not."""
+    top, tested = levels[-1], [stat.level for stat in levels]
+    ratio = f"{math.exp(top.mean):.2f}x"
+    if len(tested) == 1:
+        return f"gains at {top.level}, the only level measured ({ratio})"
+    if untold := [level for level in tested if level not in gains]:
+        return f"gains at {spans(gains, tested)} ({ratio} at {top.level}); {spans(untold, tested)} not told from 1.0"
+    return f"pays off at every load up to {top.level} concurrent requests, still {ratio} at {top.level}"
+
+
+def spans(levels: Sequence[int], tested: Sequence[int]) -> str:
+    """`1 to 16, 64`: three or more tested levels in a row as one span."""
+    places = {level: place for place, level in enumerate(sorted(tested))}
+    rows: list[list[int]] = []
+    for level in sorted(levels):
+        if rows and places[level] == places[rows[-1][-1]] + 1:
+            rows[-1].append(level)
+        else:
+            rows.append([level])
+    return ", ".join(f"{row[0]} to {row[-1]}" if len(row) > 2 else _listed(row) for row in rows)
 
 
 def describe(crossing: Crossing) -> str:
@@ -183,18 +208,21 @@ def _unsettled(
     if not levels:
         return "no valid pair of cells, so nothing can be said; see the checks for the cause", {}
     unsure = [stat for stat in levels if signs.by_level[stat.level] == 0]
-    wanted = {stat.level: repeats_needed(stat) for stat in unsure}
-    more = {stat.level: n - stat.n for stat in unsure if (n := wanted[stat.level]) is not None and n > stat.n}
+    needed = {stat.level: repeats_needed(stat) for stat in unsure}
+    more = {stat.level: n - stat.n for stat in unsure if (n := needed[stat.level]) is not None and n > stat.n}
     advice = []
     if more:
         most = max(more.values())
         count = f"{most} more repeat{'s' if most > 1 else ''}"
         advice.append(f"measure {count} at {_listed(sorted(more))}" + _time(more, pair_seconds))
-    draws = [level for level, n in wanted.items() if n is None]
+    draws = [level for level, n in needed.items() if n is None]
     if draws:
         advice.append(f"{_listed(draws)} cannot be told from 1.0 within {MAX_REPEATS} repeats")
-    wanted = dict(more)
-    if not signs.levels_with(-1) or not advice:
+    wanted: dict[int, int] = dict(more)
+    gains = signs.levels_with(1)
+    # A gain at the top needs no level above it while a lower one is in doubt.
+    below = bool(gains) and gains[-1] == levels[-1].level
+    if not advice or not (signs.levels_with(-1) or below):
         wanted[levels[-1].level * 2] = 0
         advice.append(f"add --levels {levels[-1].level * 2}")
     seen = _seen(signs)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from loadgen.analysis.breakeven import find_break_even, repeats_needed
+from loadgen.analysis.breakeven import find_break_even, repeats_needed, spans
 from loadgen.analysis.model import BreakEven, BreakEvenStatus
 from loadgen.analysis.ratios import mean_and_sd
 from loadgen.analysis.signs import LevelStat, sure_signs
@@ -141,3 +141,28 @@ def test_the_bracket_holds_the_true_crossing(sds: dict[int, float]) -> None:
     held = sum(any(c.ci95[0] <= crossing <= c.ci95[1] for c in run.crossings) for run in found)
     assert len(found) >= 400
     assert held / len(found) >= 0.95
+
+
+@pytest.mark.parametrize("low", [1.0, 0.999, 1.01])
+def test_a_gain_at_the_top_alone_is_no_gain_at_every_load(low: float) -> None:
+    found = verdict(dict.fromkeys((1, 2, 4, 8, 16), low) | {32: 1.3}, sd=0.02)
+    assert found.status is BreakEvenStatus.PAYS_THROUGHOUT
+    assert found.sentence.startswith("gains at 32 (1.30x at 32); 1 to 16 not told from 1.0")
+    assert "every load" not in found.sentence
+
+
+def test_one_level_is_not_every_load() -> None:
+    assert verdict({8: 1.5}).sentence == "gains at 8, the only level measured (1.50x): extend with --levels"
+
+
+def test_a_lower_level_that_leans_to_a_loss_keeps_the_verdict_open() -> None:
+    noisy = [LevelStat(1, math.log(0.7), 3, 0.4), LevelStat(2, math.log(0.85), 3, 0.4)]
+    found = find_break_even([*noisy, *stats_of({4: 1.0, 8: 1.0, 16: 1.0, 32: 1.3}, sd=0.005)])
+    assert (found.sure_gains, found.sure_losses) == ((32,), ())
+    assert found.status is BreakEvenStatus.INCONCLUSIVE
+    assert 1 in dict(found.wanted)
+    assert "--levels" not in found.sentence
+
+
+def test_rows_of_tested_levels_are_spans() -> None:
+    assert spans([1, 2, 4, 16, 64], [1, 2, 4, 8, 16, 32, 64]) == "1 to 4, 16, 64"

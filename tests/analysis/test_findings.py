@@ -284,3 +284,16 @@ def test_speculation_that_pays_only_above_switches_off_below(run_of: Any, manife
     # 0.9 at 8 to 1.2 at 32 passes 1 at 13.3.
     assert found.value == [[1, 13, 0], [14, 256, 4]]
     assert "could not say this" in found.why
+
+
+def test_the_answer_speaks_only_of_loads_that_gain(run_of: Any, manifest: Any) -> None:
+    top = analyse(manifest(), run_of({1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0, 16: 1.0, 32: 1.3}))
+    assert top.answer == (
+        "ngram gains on code-edit at 32 concurrent requests (1.30x there), but 1 to 16 are not told from 1.0."
+    )
+    one = analyse(manifest(), run_of({8: 1.5})).answer
+    assert one == "ngram gains on code-edit at 8 concurrent requests, the only level measured (1.50x)."
+    noisy = run_of({1: 0.7, 2: 0.85}, noise=(0.7, 1.0, 1.45)) + run_of({4: 1.0, 8: 1.0, 16: 1.0, 32: 1.3})
+    leaning = analyse(manifest(), noisy)
+    assert "every load" not in leaning.answer
+    assert "whether it costs at 1, 2" in leaning.answer
