@@ -79,20 +79,30 @@ def no_output(cell: CellResult, _context: CellContext) -> Check | None:
     return void("no-output", f"no token arrived in a window of {cell.window_s:.1f} s", "use a longer window")
 
 
-def lockstep(cell: CellResult, _context: CellContext) -> Check | None:
+def lockstep(cell: CellResult, context: CellContext) -> Check | None:
     """All workers end together, so prefills come in bursts."""
     if cell.key.level < 2 or cell.client.lockstep <= LOCKSTEP:
         return None
     cause = f"requests end together (lockstep {cell.client.lockstep:.2f}; 0 is spread evenly)"
-    return warn("lockstep", cause, "use natural ends or a longer start spread, so that prefills do not come in bursts")
+    cure = (
+        "raise --max-tokens if answers end at it, or use prompts whose answers differ in length"
+        if context.natural_ends
+        else "let answers end by themselves (without --ignore-eos or a fixed output length)"
+    )
+    return warn("lockstep", cause, f"{cure}, so that prefills do not come in bursts")
 
 
-def coalesced_chunks(cell: CellResult, _context: CellContext) -> Check | None:
+def coalesced_chunks(cell: CellResult, context: CellContext) -> Check | None:
     """Events are bundled on the way: chunk gaps say nothing."""
     if cell.client.zero_gap_share <= ZERO_GAP_LIMIT:
         return None
     cause = f"{cell.client.zero_gap_share:.0%} of the events came in the same read as the one before"
-    return warn("coalesced-chunks", cause, "take the proxy out of the way; TPOT and tokens/s hold, chunk gaps do not")
+    cure = (
+        "free the machine that server and client share"
+        if context.direct
+        else "take a proxy, if there is one, out of the way"
+    )
+    return warn("coalesced-chunks", cause, f"{cure}; TPOT and tokens/s hold, chunk gaps do not")
 
 
 def tokens_estimated(cell: CellResult, context: CellContext) -> Check | None:

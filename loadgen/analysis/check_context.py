@@ -8,6 +8,10 @@ IMPORT = "import"
 """The engine of a run whose cells another tool measured."""
 
 
+DIRECT = ("simulator", "process")
+"""Engines whose servers loadgen starts on this machine and asks at 127.0.0.1, without a proxy."""
+
+
 @dataclass(frozen=True)
 class CellContext:
     """Facts about a cell's profile and run."""
@@ -20,6 +24,10 @@ class CellContext:
     """Every draft is rejected on purpose."""
     template_tokens: float = 0.0
     """Prompt tokens a request may take from the prefix cache: the chat template's shared blocks."""
+    direct: bool = False
+    """Nothing stands between client and server: loadgen started it on this machine."""
+    natural_ends: bool = False
+    """Outputs end where the model ends them, not at a forced length."""
     imported: bool = False
     """Another tool measured the cell; its files hold no server counters."""
     tokens_per_event: float = 1.0

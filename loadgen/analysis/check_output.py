@@ -30,9 +30,8 @@ def degenerate_output(cell: CellResult, context: CellContext) -> Check | None:
     if not context.pair_speculates or share is None or share <= REPEATED_NGRAM_SHARE:
         return None
     cause = f"{share:.0%} of the outputs' word 4-grams occurred before: loops, which are easy to draft"
-    return warn(
-        "degenerate-output", cause, "use natural ends, not --ignore-eos; the acceptance says nothing of real text"
-    )
+    cure = "use other prompts or another model" if context.natural_ends else "use natural ends, not --ignore-eos"
+    return warn("degenerate-output", cause, f"{cure}; the acceptance says nothing of real text")
 
 
 def slow_phase(cell: CellResult, _context: CellContext) -> Check | None:

@@ -1,6 +1,6 @@
 """Checks on the run as a whole: do the servers differ in more than speculation?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from loadgen.analysis.check_context import warn
 from loadgen.analysis.model import Check
@@ -18,6 +18,14 @@ COMPARED = (
 """Effective settings (as engines tell them) that change speed by themselves."""
 
 
+BY_METHOD = {
+    ("async_scheduling", "False"): "async scheduling is off",
+    ("model_runner", "v1"): "model runner V1 is used",
+}
+FORCED = frozenset({"ngram", "suffix", "medusa", "mlp_speculator", "custom_class"})
+"""What vLLM itself does for these methods, in words: one line, for nothing is set wrongly."""
+
+
 def run_checks(manifest: Manifest, servers: Sequence[ServerFacts]) -> tuple[Check, ...]:
     """Differences between the baseline's server and each other, as far as the servers tell them."""
     base = next((server for server in servers if server.profile == manifest.against), None)
@@ -25,7 +33,7 @@ def run_checks(manifest: Manifest, servers: Sequence[ServerFacts]) -> tuple[Chec
         return ()
     others = [server for server in servers if server.profile != base.profile]
     models = dict.fromkeys(check for server in others if (check := _model(base, server)) is not None)
-    return (*models, *_effective(base, others))
+    return (*models, *_effective(base, others, manifest.methods))
 
 
 def _model(base: ServerFacts, server: ServerFacts) -> Check | None:
@@ -38,7 +46,7 @@ def _model(base: ServerFacts, server: ServerFacts) -> Check | None:
     return warn("servers-differ", cause, "start both servers from one image with one MODEL")
 
 
-def _effective(base: ServerFacts, others: Sequence[ServerFacts]) -> list[Check]:
+def _effective(base: ServerFacts, others: Sequence[ServerFacts], methods: Mapping[str, str]) -> list[Check]:
     """One check for all servers that differ alike: a ladder of K has many."""
     differing: dict[tuple[str, str, str], list[str]] = {}
     for server in others:
@@ -46,7 +54,18 @@ def _effective(base: ServerFacts, others: Sequence[ServerFacts]) -> list[Check]:
             ours, theirs = server.effective.get(key), base.effective.get(key)
             if ours is not None and theirs is not None and ours != theirs:
                 differing.setdefault((key, str(ours), str(theirs)), []).append(server.profile)
-    return [
+    by_method: dict[str, list[str]] = {}
+    for place, names in list(differing.items()):
+        forced = all(methods.get(name) in FORCED for name in names)
+        if forced and (words := BY_METHOD.get(place[:2])) is not None:
+            by_method.setdefault(", ".join(sorted(set(names))), []).append(words)
+            del differing[place]
+    cure = "baseline-sync shows what it costs"
+    known = [
+        warn("config-differs", f"{' and '.join(found)} for {names}, vLLM does that", cure)
+        for names, found in by_method.items()
+    ]
+    return known + [
         warn(
             "config-differs",
             f"{key} is {ours} for {', '.join(sorted(set(names)))} and {theirs} for {base.profile}",
@@ -58,7 +77,7 @@ def _effective(base: ServerFacts, others: Sequence[ServerFacts]) -> list[Check]:
 
 def _cure(key: str) -> str:
     if key in ("async_scheduling", "model_runner"):
-        return "measure baseline-sync beside them: it shows how much of the difference is not drafting"
+        return "baseline-sync shows what it costs"
     if key == "graph_mode":
         return (
             "where a schedule forces it (model runner V1), that is part of its cost; else set it alike in both servers"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadgen.analysis.check_client import CLIENT_CHECKS
-from loadgen.analysis.check_context import IMPORT, CellContext
+from loadgen.analysis.check_context import DIRECT, IMPORT, CellContext
 from loadgen.analysis.check_output import OUTPUT_CHECKS, PAIR_CHECKS
 from loadgen.analysis.check_server import SERVER_CHECKS
 from loadgen.analysis.ladder import ladder_of
@@ -67,6 +67,8 @@ def contexts_of(manifest: Manifest, cells: Sequence[CellResult]) -> dict[str, Ce
             pair_speculates=any(speculates.values()),
             cost_probe=name.startswith("cost-probe"),
             template_tokens=template,
+            direct=manifest.engine in DIRECT,
+            natural_ends=manifest.sampling.get("ignore_eos") is False,
             imported=manifest.engine == IMPORT,
             tokens_per_event=1.0 + manifest.num_speculative_tokens.get(name, 0),
         )

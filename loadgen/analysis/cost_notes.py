@@ -1,5 +1,6 @@
 """What the fitted step cost and a cost probe say of break-evens, in sentences, each beside what was measured."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from loadgen.analysis.costmodel import (
     fit_cost,
     predicted_break_even,
 )
-from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, ProfileFinding
+from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Explanation, ProfileFinding
 from loadgen.analysis.probe import Probe
 from loadgen.analysis.step_points import LevelSteps
 from loadgen.analysis.stepcost import StepCost, StepPoint, Steps
@@ -74,8 +75,9 @@ def _fitted(model: CostModel, steps: Sequence[LevelSteps], profile: ProfileFindi
     drawn = sorted(turn(cost) for cost in model.draws(DRAWS))
     low, high = drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1]
     sure = "" if low == high else f" (95 %: {low} to {'beyond ' if high >= top else ''}{high})"
+    regimes = _regimes(model.cost, levels, speedups)
     return (
-        f"fitted step cost ({model.points} step times, {model.rms_error:.1%} off): {_regimes(model.cost, levels)}; by "
+        f"fitted step cost ({model.points} step times, {model.rms_error:.1%} off): {regimes}; by "
         f"it speculation pays {_up_to(turn(model.cost), top)}{sure}, {_measured(profile)}"
     )
 
@@ -87,16 +89,16 @@ def _turn(levels: Sequence[int], logs: NDArray[np.float64]) -> int:
     return int(losses[0]) if len(losses) else levels[-1]
 
 
-def _regimes(cost: StepCost, levels: Sequence[LevelSteps]) -> str:
-    """Where either server's decoding leaves the memory-bound regime, and where steps with prompts leave the graphs."""
-    plain = _leaves_memory([(one.level, one.plain) for one in levels], cost)
-    own = _leaves_memory([(one.level, one.own) for one in levels], cost)
-    text = (
-        f"decoding is memory-bound {own} ({plain} without speculation)"
-        if own != plain
-        else (f"decoding is memory-bound {own}")
-    )
-    text += f", computing outweighs reading the weights from {cost.knee:.0f} tokens a step on"
+def _regimes(cost: StepCost, levels: Sequence[LevelSteps], explained: Mapping[int, Explanation]) -> str:
+    """Up to where the baseline is memory-bound, by each level's one definition of it (`explain.py`), and where steps
+    with prompts leave the graphs.
+    """
+    text = f"computing outweighs reading the weights from {cost.knee:.0f} tokens a step on"
+    known = [(level, one.regime) for level, one in sorted(explained.items()) if one.regime != "unknown"]
+    if known:
+        bound = [level for level, _ in itertools.takewhile(lambda one: one[1] == "memory-bound", known)]
+        within = "nowhere" if not bound else "at every level" if len(bound) == len(known) else f"up to {bound[-1]}"
+        text = f"decoding without speculation is memory-bound {within}, {text}"
     beyond = [next((one.level for one in levels if _leaves_graphs(side(one))), None) for side in (_own, _plain)]
     if beyond[0] is not None and beyond[0] != beyond[1]:
         limit = levels[0].own.limit
@@ -114,13 +116,6 @@ def _own(level: LevelSteps) -> StepPoint:
 
 def _plain(level: LevelSteps) -> StepPoint:
     return level.plain
-
-
-def _leaves_memory(points: Sequence[tuple[int, StepPoint]], cost: StepCost) -> str:
-    bound = [level for level, point in points if cost.regime(point.verified, point.limit) == "memory-bound"]
-    if not bound:
-        return "nowhere"
-    return "at every level" if len(bound) == len(points) else f"up to {max(bound)}"
 
 
 def _leaves_graphs(point: StepPoint) -> bool:

@@ -60,15 +60,6 @@ class StepCost:
         """The matrix products' time if the weights were there at once."""
         return float(self.per_token_s * padded_tokens**self.exponent)
 
-    def regime(self, tokens: float, limit: int) -> str:
-        """`no CUDA graph`, `memory-bound`, `compute-bound`, or `between` (within a factor of 1.5 of the knee)."""
-        compute = self.compute_s(padded(tokens, limit))
-        if tokens > limit and self.without_graph_s > max(compute, self.weights_s):
-            return "no CUDA graph"
-        if compute * 1.5 < self.weights_s:
-            return "memory-bound"
-        return "compute-bound" if compute > 1.5 * self.weights_s else "between"
-
     @property
     def knee(self) -> float:
         """Tokens per step at which computing takes as long as reading the weights."""

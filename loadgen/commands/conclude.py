@@ -25,7 +25,7 @@ from loadgen.store.jsonl import DamagedLineError
 from loadgen.store.model import CellKey, CellResult, Manifest
 
 SHOWN_FAILURES = 3
-NEXT = "to settle it: "
+NEXT = "to measure next: "
 """Begins the note with the command that would."""
 BEGUN = ("a verification was begun", "a newer verification was begun")
 VERIFY, VERIFICATION = "verify", "verification.json"

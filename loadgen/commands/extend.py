@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass, field, replace
 
-from loadgen.analysis.model import Findings
+from loadgen.analysis.model import BreakEven, BreakEvenStatus, Findings
+from loadgen.analysis.next_cells import level_limit
 from loadgen.commands import options
 from loadgen.commands.machine_limits import require_carried
 from loadgen.commands.resume import resume_words
@@ -99,7 +100,7 @@ def looks_note(manifest: Manifest) -> tuple[str, ...]:
 
 
 def next_command(folder: RunFolder, findings: Findings) -> str:
-    """The command that measures what would settle the inconclusive verdicts, with its time; empty if there is none."""
+    """The command that measures what would settle the open verdicts, with its time; empty if there is none."""
     manifest = folder.manifest()
     settings = manifest.settings
     refined = "looks" in settings and EXTENSIONS not in settings
@@ -109,7 +110,7 @@ def next_command(folder: RunFolder, findings: Findings) -> str:
     for condition in findings.conditions:
         for profile in condition.profiles:
             found = profile.break_even.get("output_tokens_per_s")
-            for level, more in found.wanted if found else ():
+            for level, more in _wanted(found) if found else ():
                 wanted[level] = max(more, wanted.get(level, 0))
     plan = convert(settings["plan"], SweepPlan)
     if not wanted:
@@ -122,6 +123,14 @@ def next_command(folder: RunFolder, findings: Findings) -> str:
         return ""
     base = f"--repeats {repeats} --levels {','.join(map(str, sorted(levels)))}"
     return f"{resume_words(folder, more=base)} (about {duration(_seconds(folder, plan, levels))})"
+
+
+def _wanted(found: BreakEven) -> tuple[tuple[int, int], ...]:
+    """(level, more repeats) for an inconclusive verdict, and a level beyond those at which it still pays."""
+    if found.status is BreakEvenStatus.PAYS_THROUGHOUT and found.tested_levels:
+        beyond = 2 * max(found.tested_levels)
+        return ((beyond, 0),) if beyond <= level_limit(()) else ()
+    return found.wanted
 
 
 def _seconds(folder: RunFolder, plan: SweepPlan, added: dict[int, int]) -> float:

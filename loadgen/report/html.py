@@ -16,12 +16,14 @@ from loadgen.report.detail import Detail
 from loadgen.report.figures import NO_DETAIL
 from loadgen.report.schedule_sections import verified_words
 from loadgen.report.summary import dumps
+from loadgen.report.title import short_title
 from loadgen.report.words import clean, headline, headline_caveat, level_state, sentence, unmarked
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # What could end a script element or a JavaScript line from inside a JSON string (C102).
 UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029]")
 COMMAND = re.compile("`(loadgen [a-z]+)`")
+OPTION = re.compile(r"--[a-z][a-z-]*(?: \d[\d,.%]*\b)?")
 
 
 def embed_json(value: object) -> Markup:
@@ -51,6 +53,7 @@ def render_html(
             manifest=manifest,
             servers=servers,
             answer=headline(findings),
+            title=short_title(headline(findings)),
             caveat=headline_caveat(findings),
             facts=view.head_facts(findings, manifest, cells),
             levels=view.glance_levels(findings),
@@ -111,6 +114,7 @@ def _environment() -> Environment:
         "sentence": sentence,
         "unmarked": unmarked,
         "commands": _commands,
+        "options": _options,
         "embed_json": embed_json,
         "svg": _svg,
     }
@@ -121,7 +125,14 @@ def _environment() -> Environment:
 def _commands(text: object) -> Markup:
     """The text with our own commands, `loadgen verify`, as code."""
     escaped = str(escape(clean(text)))
+    escaped = OPTION.sub(r'<span class="option">\g<0></span>', escaped)
     return Markup(COMMAND.sub(r"<code>\1</code>", escaped))  # noqa: S704  # escaped; the pattern: letters and a blank
+
+
+def _options(text: object) -> Markup:
+    """The text in which an option stays on one line with its value: `--levels 32`."""
+    escaped = str(escape(clean(text)))
+    return Markup(OPTION.sub(r'<span class="option">\g<0></span>', escaped))  # noqa: S704  # escaped just above
 
 
 def _svg(text: str) -> Markup:

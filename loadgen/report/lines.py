@@ -132,7 +132,8 @@ def plain_line(event: SweepEvent) -> str | None:
         case SweepStarted():
             todo = event.total_cells - event.resumed_cells
             resumed = f" ({event.resumed_cells} of {event.total_cells} stand already)" if event.resumed_cells else ""
-            simulated = "SIMULATED: " if event.simulated else ""
+            of = f" {clean(event.hardware)}" if event.hardware else ""
+            simulated = f"SIMULATED{of}: " if event.simulated else ""
             return (
                 f"{simulated}engine {clean(event.engine)} ({clean(event.engine_reason)}); {todo} cells{resumed}, "
                 f"about {duration(event.estimate_s)}; into {clean(event.run_folder)}"
@@ -166,6 +167,8 @@ class JsonListener:
             return
         # Looked up at each call, so that a redirected stderr is honoured.
         stream = self._stream or sys.stderr
+        if stream is None:  # closed by the script that started us
+            return
         facts = asdict(event.event if isinstance(event, ServerProgress) else event)
         facts.pop("resumed_rates", None)  # thousands of them, maybe; they stand in cells.jsonl
         stream.write(dumps({"event": EVENT_NAMES[type(event)], **facts}, indent=None) + "\n")

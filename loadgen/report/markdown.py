@@ -10,6 +10,7 @@ from loadgen.report.axes_sections import all_sections
 from loadgen.report.columns import CHECKS, COLUMNS, SPREAD_KEY, penalties
 from loadgen.report.depth import depth_words
 from loadgen.report.schedule_sections import Section, verified_words
+from loadgen.report.title import short_title
 from loadgen.report.words import clean, compact, condition_words, headline, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
@@ -61,7 +62,10 @@ def render_markdown(
 
 def _answer(findings: Findings) -> Iterator[str]:
     """The answer, what weakens it, and what to set."""
-    yield f"# {escape(headline(findings))}"
+    whole = headline(findings)
+    yield f"# {escape(short_title(whole))}"
+    if short_title(whole) != whole:
+        yield escape(whole)
     if findings.simulated:
         yield "**SIMULATED**: these figures come from a simulator, not from hardware."
     caveat = headline_caveat(findings)

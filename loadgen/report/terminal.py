@@ -87,7 +87,7 @@ def render(findings: Findings, manifest: Manifest, report_path: Path | None) -> 
         parts.append(Text("No condition was measured."))
     for section in all_sections(findings)[::-1]:
         parts += list(section_parts(section))
-    parts += [Text(""), _answer(findings)]
+    parts += [Text(""), _answer(findings, str(manifest.hardware.get("preset") or ""))]
     parts += list(_advice(findings))
     parts += list(_run_checks(findings.checks))
     if report_path is not None:
@@ -140,13 +140,13 @@ def _rungs_check(rows: list[tuple[str, tuple[int, ...], Check]]) -> RenderableTy
     return _check(rows[0][2], f"{', '.join(names)}, {levels_words(levels)}: ")
 
 
-def _answer(findings: Findings) -> RenderableType:
-    """The one sentence, with the SIMULATED banner where it belongs."""
+def _answer(findings: Findings, simulated: str) -> RenderableType:
+    """The one sentence, with the SIMULATED banner and what is simulated where it belongs."""
     body = Text(headline(findings), style="bold")
     caveat = headline_caveat(findings)
     if caveat:
         body.append(f"\n{caveat}", style="not bold yellow")
-    title = "SIMULATED" if findings.simulated else "Answer"
+    title = f"SIMULATED {clean(simulated)}".strip() if findings.simulated else "Answer"
     return Panel(body, title=title, title_align="left", box=box.ROUNDED, expand=True)
 
 

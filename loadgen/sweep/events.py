@@ -21,6 +21,8 @@ class SweepStarted:
     estimate_s: float
     resumed_rates: tuple[tuple[CellKey, float], ...] = ()
     """Output tokens per second of each cell that stands already, for what is shown of the speed-ups."""
+    hardware: str = ""
+    """What is simulated: the preset's name."""
 
 
 @dataclass(frozen=True)

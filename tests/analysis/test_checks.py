@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from loadgen.analysis.check_context import CellContext
+from loadgen.analysis.check_run import run_checks
 from loadgen.analysis.checks import check_cell, contexts_of, judge, level_checks, template_tokens
 from loadgen.analysis.findings import analyse
 from loadgen.analysis.pairs import Pair
@@ -240,5 +241,38 @@ def test_servers_that_differ_in_more_than_speculation_are_named(run_of: Any, man
         ServerFacts("ngram", 0, "u", "m", "0.32.0", 1.0, (), {"async_scheduling": False}),
     ]
     (check,) = analyse(manifest(), run_of({8: 1.1}), servers).checks
-    assert check.cause == "async_scheduling is False for ngram and True for baseline"
+    assert check.cause == "async scheduling is off for ngram, vLLM does that"
     assert "baseline-sync" in check.cure
+
+
+def test_cures_fit_the_run(cell: Any) -> None:
+    bundled, together = with_client(cell(), zero_gap_share=0.5), with_client(cell(), lockstep=0.9)
+
+    def cure(one: CellResult, **facts: bool) -> str:
+        (check,) = check_cell(one, CellContext(speculates=True, **facts))
+        return check.cure
+
+    assert "proxy" in cure(bundled)
+    assert "proxy" not in cure(bundled, direct=True)
+    assert "--ignore-eos" in cure(together)
+    assert "end by themselves" not in cure(together, natural_ends=True)
+
+
+def test_the_context_knows_the_way_and_the_ends(manifest: Any) -> None:
+    own = replace(manifest(), engine="process", sampling={"ignore_eos": False})
+    assert {(one.direct, one.natural_ends) for one in contexts_of(own, []).values()} == {(True, True)}
+    far = replace(manifest(), engine="url", sampling={"ignore_eos": True})
+    assert {(one.direct, one.natural_ends) for one in contexts_of(far, []).values()} == {(False, False)}
+
+
+def test_what_vllm_does_by_itself_is_one_line_and_only_for_its_methods(run_of: Any, manifest: Any) -> None:
+    off = {"async_scheduling": False, "model_runner": "v1"}
+    servers = [
+        ServerFacts("baseline", 0, "u", "m", "0.32.0", 1.0, (), {"async_scheduling": True, "model_runner": "v2"}),
+        ServerFacts("ngram", 0, "u", "m", "0.32.0", 1.0, (), off),
+    ]
+    (check,) = analyse(manifest(), run_of({8: 1.1}), servers).checks
+    assert check.cause == "async scheduling is off and model runner V1 is used for ngram, vLLM does that"
+    own = replace(manifest(), methods={"ngram": "draft_model"})
+    causes = [check.cause for check in run_checks(own, servers)]
+    assert "async_scheduling is False for ngram and True for baseline" in causes

@@ -1,3 +1,4 @@
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -62,7 +63,7 @@ def test_the_fit_names_its_error_and_a_break_even_near_the_measured_one(
     match = re.search(r"12 step times, (\d\.\d)% off", note)
     assert match is not None
     assert float(match[1]) <= 2.5
-    assert "decoding is memory-bound up to" in note
+    assert "decoding without speculation is" in note
     # 2.0 tokens a step against cost ratios of 1.65 at 8 and 2.55 at 16: it turns between them.
     turn = re.search(r"by it speculation pays up to (\d+)(?: \(95 %: (\d+) to (\d+)\))?, measured", note)
     assert turn is not None
@@ -99,3 +100,24 @@ def test_too_few_step_times_say_nothing(
     run_of: Callable[..., list[CellResult]], manifest: Callable[..., Manifest]
 ) -> None:
     assert costs(analyse(manifest(), run_of({1: 1.5, 8: 1.1})).notes) == []
+
+
+def test_a_note_and_its_table_have_one_regime(
+    cell: Callable[..., CellResult], manifest: Callable[..., Manifest]
+) -> None:
+    cells = [
+        written(cell, name, level, repeat, length, K)
+        for name, length in {"baseline": 1.0, "draft-model": 2.0}.items()
+        for level in LEVELS
+        for repeat in range(3)
+    ]
+    findings = analyse(manifest(("baseline", "draft-model")), cells)
+    (note,) = costs(findings.notes)
+    rows = findings.conditions[0].profiles[0].levels
+    regimes = {row.concurrency: row.explanation.regime for row in rows if row.explanation}
+    told = re.search(r"memory-bound up to (\d+)", note)
+    bound = list(itertools.takewhile(lambda level: regimes[level] == "memory-bound", sorted(regimes)))
+    if told is None:
+        assert bound in ([], sorted(regimes))
+    else:
+        assert bound[-1] == int(told[1])

@@ -39,17 +39,8 @@ def test_kinds_of_steps_count_by_their_shares_and_a_large_one_has_no_graph() -> 
     assert float(Steps([within]).mean_s(COST)[0]) == pytest.approx(mixed, rel=0.02)
 
 
-def test_regimes_and_the_knee() -> None:
+def test_the_knee() -> None:
     assert COST.knee == pytest.approx(100)
-    assert [COST.regime(n, 512) for n in (8, 100, 400, 600)] == [
-        "memory-bound",
-        "between",
-        "compute-bound",
-        "compute-bound",
-    ]
-    assert COST.regime(513, 512) == "compute-bound"
-    slow = StepCost(1e-3, 4e-3, 4e-5, 1.0, 2e-5, 4e-4, 1e-5, 5e-2)
-    assert slow.regime(513, 512) == "no CUDA graph"
 
 
 def test_points_come_from_the_windows_of_valid_pairs(run_of: Any, manifest: Any) -> None:

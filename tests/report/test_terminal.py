@@ -72,6 +72,10 @@ def test_wide_terminals_show_every_column(findings: Findings, manifest: Manifest
     assert wide.count("ok") > 5
 
 
+def test_the_simulated_hardware_is_named(findings: Findings, manifest: Manifest) -> None:
+    assert "SIMULATED h200-8b" in printed(findings, manifest)
+
+
 def test_a_real_run_has_no_simulated_banner(findings: Findings, manifest: Manifest) -> None:
     assert "SIMULATED" not in printed(replace(findings, simulated=False), manifest)
 
