@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from loadgen.analysis.answer import label
 from loadgen.analysis.capacity_advice import advise, best_offer, plan_mix, strength
-from loadgen.analysis.capacity_certain import further_words
+from loadgen.analysis.capacity_certain import further_words, is_sure, resolve_words
 from loadgen.analysis.capacity_change import compose
 from loadgen.analysis.capacity_model import (
     SCHEDULE_NAME,
@@ -54,7 +54,7 @@ def make_plan(findings: Findings, manifest: Manifest, points: Points, opened: Op
         advice=tuple(advice),
         mix=mix,
         answer=_answer(offers, advice, manifest, wish.demand, mix.sentence if mix else ""),
-        notes=_notes(offers, wish.demand),
+        notes=(*_doubts(advice), *_mix_note(conditions, wish.demand), *_notes(offers, wish.demand)),
     )
 
 
@@ -146,39 +146,51 @@ def _answer(
         for one in advice
     ]
     text = "; ".join(parts) or "nothing can be planned, for no valid cell with single requests was found"
-    return f"{prefix}{text[:1].upper()}{text[1:]}.{_alternatives(conditions, demand)}"
+    chosen = [
+        best
+        for one in advice
+        if (best := best_offer([o for o in offers if o.condition == one.condition], manifest.against)) is not None
+    ]
+    # where no setting is chosen, any that is still open may turn out to do
+    none = {one.condition for one in advice if one.setting is None and not one.sure}
+    unsure = [o for o in chosen if not is_sure(o)] + [o for o in offers if o.condition in none]
+    ends = [resolve_words(unsure), further_words(chosen), _alternatives(conditions, demand)]
+    return " ".join((f"{prefix}{text[:1].upper()}{text[1:]}.", *(end for end in ends if end)))
 
 
 def _part(where: str, own: Sequence[Offer], advice: Advice, manifest: Manifest) -> str:
-    """What one condition's best setting carries; what is unresolved is said first."""
-    start, end = (f"on {where} ", "") if advice.sure else (f"unresolved on {where}: ", f", but {advice.doubt}")
+    """What one condition's best setting carries; that it is unresolved is said first."""
+    start = f"on {where} " if advice.sure else f"unresolved on {where}: "
     best = best_offer(own, manifest.against)
     if best is None:
-        return f"{start}no setting meets the objectives at any measured load{end}"
+        return f"{start}no setting meets the objectives at any measured load"
     others = [o for o in own if o.setting == manifest.against and o is not best and strength(o) > 0]
     than = f" ({manifest.against}: {capacity_words(others[0])})" if others else ""
-    further = further_words(best) if best.capacity is not None else ""
     carries = "carries" if advice.sure else "by its estimates carries"
-    return f"{start}{best.setting} {carries} {capacity_words(best)}{than}{f' ({further})' if further else ''}{end}"
+    return f"{start}{best.setting} {carries} {capacity_words(best)}{than}"
 
 
 def _alternatives(conditions: Sequence[Condition], demand: Demand | None) -> str:
     """How the answers for several workloads belong together: each has the whole demand."""
     if demand is None or len(conditions) < 2:
         return ""
-    whole = (
-        f"all {demand.users} users" if demand.users is not None else f"all {demand.rate_per_s or 0.0:.3g} requests/s"
-    )
+    whole = f"{demand.users} users" if demand.users is not None else f"{demand.rate_per_s or 0.0:.3g} requests/s"
+    return f"Each is for all {whole} on that workload alone: alternatives, not to be added (--mix shares them out)."
+
+
+def _mix_note(conditions: Sequence[Condition], demand: Demand | None) -> list[str]:
     names = list(dict.fromkeys(condition.workload for condition in conditions))
-    text = f" Each is for {whole} on that workload alone: alternatives, not to be added"
-    if len(names) < len(conditions):
-        return f"{text}."
-    # rounded down, and what is left to the first: the shares make 1
+    if demand is None or demand.shares or not 1 < len(names) == len(conditions):
+        return []
     share = 100 // len(names)
-    shares = ",".join(
-        f"{name}={(100 - share * (len(names) - 1) if not i else share) / 100:g}" for i, name in enumerate(names)
-    )
-    return f"{text}; for a mix give their shares, like --mix {shares}."
+    first = 100 - share * (len(names) - 1)
+    shares = ",".join(f"{name}={(share if i else first) / 100:g}" for i, name in enumerate(names))
+    return [f"For users who do several of these, give each workload's share of the requests, like --mix {shares}."]
+
+
+def _doubts(advice: Sequence[Advice]) -> list[str]:
+    conditions = [one.condition for one in advice]
+    return [f"Unresolved on {label(one.condition, conditions)}: {one.doubt}." for one in advice if not one.sure]
 
 
 def _notes(offers: Sequence[Offer], demand: Demand | None) -> tuple[str, ...]:

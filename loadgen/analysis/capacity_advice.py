@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from loadgen.analysis.capacity_certain import censored, doubt_words, is_sure, surely_none
+from loadgen.analysis.capacity_certain import censored, doubt_words, fewest, is_sure, surely_none
 from loadgen.analysis.capacity_fleet import fleet_of, wanted, with_range
 from loadgen.analysis.capacity_model import SCHEDULE_NAME, Advice, MixPlan, Offer, Pool
 from loadgen.analysis.capacity_offer import Wish, share_of
@@ -155,7 +155,8 @@ def _gpus_of(pool: Pool) -> str:
 
 def _sentence(pools: Sequence[Pool], total: int, single: Sequence[Pool]) -> str:
     parts = [f"{pool.setting} for {' and '.join(pool.workloads)}: {_gpus_of(pool)}" for pool in pools]
-    text = f"{'; '.join(parts)} ({total}{' or fewer' if any(pool.open_ended for pool in pools) else ''} in all)"
+    more = " or fewer" if any(pool.open_ended and not fewest(pool.fleet) for pool in pools) else ""
+    text = f"{'; '.join(parts)} ({total}{more} in all)" if len(pools) > 1 else parts[0]
     if not single:
         return f"Pools by workload: {text}; no one setting meets the objectives for all."
     one = single[0]

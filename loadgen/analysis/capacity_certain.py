@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from loadgen.analysis.capacity_model import LevelVerdict, Offer, Plan, SloFinding, Verdict
+from loadgen.analysis.capacity_model import Fleet, LevelVerdict, Offer, Plan, SloFinding, Verdict
 from loadgen.analysis.capacity_search import LEVELS
 
 
@@ -35,36 +35,64 @@ def censored(offer: Offer) -> bool:
     return offer.ceiling.open_ended
 
 
+def fewest(fleet: Fleet | None) -> bool:
+    """One working server and the spares: no further measurement makes them fewer."""
+    return fleet is not None and fleet.gpus_least == fleet.gpus
+
+
 def doubt_words(offer: Offer) -> str:
     """`ttft_p99 cannot be bounded by 3 to 37 requests a level: it takes 368, …`, or that the intervals hold it."""
-    levels = _deciding(offer)
-    open_findings = [f for level in levels for f in level.findings if f.verdict is Verdict.UNRESOLVED]
-    names = ", ".join(dict.fromkeys(f.slo.name for f in open_findings))
-    short = [f for f in open_findings if f.estimate.high is None]
+    names = ", ".join(dict.fromkeys(finding.slo.name for finding in _open(offer)))
+    short = _short(offer)
     if not short:
         return (
             f"the intervals of {names or 'the objectives'} hold their limits at every load; more requests a level "
             "(--repeats, a longer --window) would narrow them"
         )
-    worst = max(short, key=lambda f: f.estimate.needed)
-    own = [f.estimate.n for f in short if f.slo == worst.slo]
-    times = max(2, math.ceil(worst.estimate.needed / max(own)))
+    needed = max(finding.estimate.needed for finding in short)
+    own = [finding.estimate.n for finding in short if finding.estimate.needed == needed]
     return (
-        f"{_unbounded(short)} cannot be bounded by {_span(own)} requests a level: it takes {worst.estimate.needed}, "
-        f"so about {times}x the requests (--repeats, a longer --window) would tell"
+        f"{_unbounded(short)} cannot be bounded by {_span(own)} requests a level: it takes {needed}, "
+        f"so about {_times(short)}x the requests (--repeats, a longer --window) would tell"
     )
 
 
-def further_words(offer: Offer) -> str:
-    """What to measure where the levels, or the rates, end before the objectives do; empty where they do not."""
-    if not censored(offer):
+def resolve_words(unsure: Sequence[Offer]) -> str:
+    """One sentence on what resolves all of these; empty where there are none."""
+    if not unsure:
         return ""
-    if offer.capacity is not None and offer.capacity.basis == "open-loop":
-        top = max(one.rate_per_s for one in offer.opened)
-        return f"measured up to {top:.3g} requests/s: --rates {2 * top:.3g}/s would tell"
-    levels = [level.level for level in offer.levels]
+    times = max((_times(short) for offer in unsure if (short := _short(offer))), default=0)
+    start = f"About {times}x the" if times else "More"
+    return f"{start} requests a level (--repeats, a longer --window) would resolve it."
+
+
+def _open(offer: Offer) -> list[SloFinding]:
+    return [f for level in _deciding(offer) for f in level.findings if f.verdict is Verdict.UNRESOLVED]
+
+
+def _short(offer: Offer) -> list[SloFinding]:
+    """Those that too few requests leave open."""
+    return [finding for finding in _open(offer) if finding.estimate.high is None]
+
+
+def _times(short: Sequence[SloFinding]) -> int:
+    """How many times the requests of the fullest level bound the hardest quantile."""
+    needed = max(finding.estimate.needed for finding in short)
+    return max(2, math.ceil(needed / max(f.estimate.n for f in short if f.estimate.needed == needed)))
+
+
+def further_words(chosen: Sequence[Offer]) -> str:
+    """One sentence on what to measure where the levels, or the rates, end before the objectives do; else empty."""
+    ended = [offer for offer in chosen if offer.capacity is not None and censored(offer) and not fewest(offer.fleet)]
+    if not ended:
+        return ""
+    first = ended[0]
+    if first.capacity is not None and first.capacity.basis == "open-loop":
+        top = max(one.rate_per_s for one in first.opened)
+        return f"Measured up to {top:.3g} requests/s: --rates {2 * top:.3g}/s would tell whether a server carries more."
+    levels = sorted({level.level for offer in ended for level in offer.levels})
     more = ",".join(str(level) for level in (*levels, 2 * levels[-1]))
-    return f"measured up to level {levels[-1]}: --levels {more} would tell"
+    return f"Measured up to level {levels[-1]}: --levels {more} would tell whether fewer GPUs do."
 
 
 def _deciding(offer: Offer) -> list[LevelVerdict]:

@@ -1,6 +1,6 @@
 """A plan's figures as a person reads them."""
 
-from loadgen.analysis.capacity_certain import censored
+from loadgen.analysis.capacity_certain import censored, fewest
 from loadgen.analysis.capacity_model import Capacity, Demand, Fleet, Offer
 
 
@@ -53,8 +53,7 @@ def gpu_words(fleet: Fleet, *, at_most: bool) -> str:
     text = gpus(fleet.gpus)
     least, most = fleet.gpus_least, fleet.gpus_most
     if at_most:
-        # one working server and the spares: there are no fewer
-        text += " or fewer" if least is None or least < fleet.gpus else ""
+        text += "" if fewest(fleet) else " or fewer"
         if most is not None and most > fleet.gpus:
             return f"{text} (surely {most} or fewer)"
     elif least is not None and most is not None and least < most:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadgen.analysis.capacity_certain import censored
+from loadgen.analysis.capacity_certain import censored, fewest
 from loadgen.analysis.capacity_model import (
     Capacity,
     Ceiling,
@@ -102,8 +102,7 @@ def _gpus(fleet: Fleet | None, *, bounded: bool) -> str:
     """`4`; `≤ 4` where a server may carry more than was measured, but for one working server and its spares."""
     if fleet is None:
         return "n/a"
-    least = fleet.gpus_least is not None and fleet.gpus_least == fleet.gpus
-    return f"≤ {fleet.gpus}" if bounded and not least else str(fleet.gpus)
+    return f"≤ {fleet.gpus}" if bounded and not fewest(fleet) else str(fleet.gpus)
 
 
 def _carried(capacity: Capacity) -> str:
