@@ -38,7 +38,7 @@ def recommend_schedule(
         warning = graph_warning(schedule, schedule.pools_in_flight, max_graph_size)
         value = _pool_value(schedule, able)
         setting = able.setting if able.setting != SCHEDULE else TWO_POOLS
-        why = f"{told} {old_number(schedule.pools)}{reason}{warning}"
+        why = f"{told} {old_number(_pool_batches(schedule))}{reason}{warning}"
         return Recommendation(setting, value, holds_for, None, why)
     edges = [list(entry) for entry in schedule.ranges]
     tax = (
@@ -53,13 +53,14 @@ def recommend_schedule(
 
 def feasible(schedule: Schedule, able: Ability) -> Choice:
     """The schedule's choice, or the next best where this server cannot obey a schedule: two pools if the static K loses
-    at some load, else that K everywhere.
+    gains at some loads only, that K if it gains at all of them.
     """
     if schedule.choice is not Choice.SCHEDULE or able.setting == SCHEDULE:
         return schedule.choice
-    if len(schedule.pools) > 1:
+    # By requests in flight: a range may have no whole batch of its own, and a router sees it all the same.
+    if len(schedule.pools_in_flight) > 1:
         return Choice.TWO_POOLS
-    return Choice.STATIC if schedule.static_k else Choice.NONE
+    return Choice.STATIC if schedule.pools_in_flight[0][2] else Choice.NONE
 
 
 def old_number(ranges: BatchSchedule) -> str:
@@ -92,8 +93,13 @@ def graph_warning(schedule: Schedule, in_flight: BatchSchedule, limit: int | Non
 
 def _pool_value(schedule: Schedule, able: Ability) -> object:
     if able.setting == OLD_SWITCH:
-        return next((first for first, _, k in schedule.pools if k == 0), None)
+        return next((first for first, _, k in _pool_batches(schedule) if k == 0), None)
     return {"num_speculative_tokens": schedule.static_k, "edges": [list(entry) for entry in schedule.pools_in_flight]}
+
+
+def _pool_batches(schedule: Schedule) -> BatchSchedule:
+    """The pools by requests per step; in flight where a range has no whole batch of its own."""
+    return schedule.pools if len(schedule.pools) == len(schedule.pools_in_flight) else schedule.pools_in_flight
 
 
 def _best_static(schedule: Schedule) -> str:
@@ -101,7 +107,10 @@ def _best_static(schedule: Schedule) -> str:
 
 
 def _pools(schedule: Schedule) -> str:
-    last = schedule.pools_in_flight[0][1]
-    k = schedule.pools_in_flight[0][2]
+    pools = schedule.pools_in_flight
+    if len(pools) > 2:
+        parts = [f"{f'K = {k}' if k else 'no speculation'} {span(first, last, pools)}" for first, last, k in pools]
+        return f"By requests in flight: {', '.join(parts)}."
+    _, last, k = pools[0]
     side = f"K = {k} pays up to {last} requests in flight" if k else f"speculation pays above {last} requests in flight"
     return f"{side} (static K = {schedule.static_k})."

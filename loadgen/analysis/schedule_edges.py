@@ -57,7 +57,8 @@ class Ranges:
 def ranges(picks: Mapping[int, int], curves: Curves, max_num_seqs: int, *, clearance: bool = True) -> Ranges:
     """Neighbouring levels of one K merged. Between two levels with another K the edge stands where their curves cross;
     with `clearance` it is moved away from both levels as far as that costs no more than a tie. In requests per step by
-    the batch map of the K that ends there.
+    the batch map of the K that ends there; a range that has no whole batch of its own is left out there, and only there
+    (`served` then says otherwise than `picks`). Both end at `max_num_seqs`, or at the highest level where that is more.
     """
     levels = sorted(picks)
     batches: list[tuple[int, int, int]] = []
@@ -69,11 +70,31 @@ def ranges(picks: Mapping[int, int], curves: Curves, max_num_seqs: int, *, clear
         gap = _Gap.between(curves[k], curves[next_k], low, high)
         edge = gap.settled() if clearance else gap.crossing()
         _append(in_flight, edge, k)
-        _append(batches, round(batch_at(_batches(curves, k, next_k), edge)), k)
+        at = _batches(curves, k, next_k)
+        last = whole_batch(batch_at(at, edge))
+        if k > next_k and gap.at_high < -TIE:
+            # The next level must not keep the K that loses there for being on the same whole batch.
+            last = min(last, whole_batch(batch_at(at, high)) - 1)
+        _append(batches, last, k)
     top = picks[levels[-1]]
-    _append(batches, max(max_num_seqs, _next(batches)), top)
-    _append(in_flight, max(max_num_seqs, _next(in_flight)), top)
+    highest = whole_batch(batch_at(_batches(curves, top, max(curves)), levels[-1]))
+    _append(batches, max(max_num_seqs, _next(batches), highest), top)
+    _append(in_flight, max(max_num_seqs, levels[-1]), top)
     return Ranges(_merged(batches), _merged(in_flight))
+
+
+def whole_batch(batch: float) -> int:
+    """The number of requests that most steps have; a step has at least one."""
+    return max(1, round(batch))
+
+
+def served(batches: BatchSchedule, picks: Mapping[int, int], curves: Curves) -> dict[int, int]:
+    """Concurrency → the K that the schedule gives there, by the batch of the K that is wanted there."""
+    found = {}
+    for level, k in picks.items():
+        batch = whole_batch(batch_at(_batches(curves, k, max(curves)), level))
+        found[level] = next((own for first, last, own in batches if first <= batch <= last), batches[-1][2])
+    return found
 
 
 @dataclass(frozen=True)

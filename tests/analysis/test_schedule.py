@@ -227,3 +227,24 @@ def test_a_draft_model_heeds_a_schedule_up_to_0_26_and_then_not_before_0_32() ->
         "0.32.0": schedule,
     }
     assert "runs on model runner V1, which then forces PIECEWISE CUDA graphs" in ability("draft_model", "0.26.0").reason
+
+
+LOST = {1: {1: 1.5} | dict.fromkeys((2, 4, 8, 16, 32), 0.88), 4: {1: 1.6, 2: 0.8, 4: 0.75, 8: 0.7, 16: 0.65, 32: 0.6}}
+
+
+@pytest.mark.parametrize("version", ["0.23.0"])
+def test_a_range_below_one_request_per_step_is_left_to_a_router(version: str) -> None:
+    # 1 in flight is 0.4 requests per step there, and 2 are 0.8: a schedule cannot tell them apart.
+    found = make_schedule({k: curve(speedups, share=0.4) for k, speedups in LOST.items()}, max_num_seqs=256)
+    assert found is not None
+    advice = recommend_schedule(found, method="ngram", version=version, data_parallel=None, holds_for="x")
+    assert advice.setting == "two_pools"
+    assert advice.value == {"num_speculative_tokens": 4, "edges": [[1, 1, 4], [2, 256, 0]]}
+    assert "would have been 2" in advice.why
+    assert "every load" not in advice.why
+
+
+def test_the_last_range_reaches_the_highest_load() -> None:
+    found = made({1: {1: 1.5, 256: 1.2, 512: 0.7}, 4: {1: 1.6, 256: 1.1, 512: 0.5}})
+    assert found.in_flight[-1][1] == 512
+    assert found.ranges[-1][:2] == (found.ranges[-2][1] + 1, 512)
