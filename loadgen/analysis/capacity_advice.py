@@ -119,7 +119,10 @@ def plan_mix(
             singles.append(_pool(name, found, wish))
     single = tuple(sorted(singles, key=lambda pool: (pool.fleet.gpus, pool.setting != against)))
     total = sum(pool.fleet.gpus for pool in pools)
-    doubts = [doubt_words(o) for members in chosen.values() for _, _, o in members if not is_sure(o)]
+    told = [offer for members in chosen.values() for _, _, offer in members]
+    if single and _one_for_all(pools, total, single[0]):
+        told = [o for _, _, offers in conditions for o in offers if o.setting == single[0].setting]
+    doubts = [doubt_words(offer) for offer in told if not is_sure(offer)]
     sentence = _sentence(pools, total, single)
     if doubts:
         sentence = f"Unresolved, by estimates only: {sentence[:1].lower()}{sentence[1:-1]}; but {doubts[0]}."
@@ -149,6 +152,11 @@ def _together(members: Sequence[tuple[Condition, float, Offer]], carried: Sequen
     return total / math.fsum(share / value for (_, share, _), value in zip(members, known, strict=True))
 
 
+def _one_for_all(pools: Sequence[Pool], total: int, one: Pool) -> bool:
+    """One pool for all is what is advised."""
+    return len(pools) > 1 and one.fleet.gpus <= total
+
+
 def _gpus_of(pool: Pool) -> str:
     return gpu_words(pool.fleet, at_most=pool.open_ended)
 
@@ -160,7 +168,7 @@ def _sentence(pools: Sequence[Pool], total: int, single: Sequence[Pool]) -> str:
     if not single:
         return f"Pools by workload: {text}; no one setting meets the objectives for all."
     one = single[0]
-    if len(pools) > 1 and one.fleet.gpus <= total:
+    if _one_for_all(pools, total, one):
         return (
             f"One pool with {one.setting} for all takes {_gpus_of(one)}; pools by workload would take {gpus(total)} "
             f"({'; '.join(parts)}), for every pool keeps its own spare."

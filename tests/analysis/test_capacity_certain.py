@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from loadgen.analysis.capacity import make_plan
-from loadgen.analysis.capacity_advice import advise
+from loadgen.analysis.capacity_advice import advise, plan_mix
 from loadgen.analysis.capacity_certain import is_resolved, is_sure, surely_none
 from loadgen.analysis.capacity_fleet import fleet_of, with_range
 from loadgen.analysis.capacity_model import Demand, Hardware, LoadPoint, Offer, Plan, RequestTimes, Slo
@@ -156,6 +156,24 @@ def test_a_mix_of_unresolved_workloads_is_unresolved(plan_of: Callable[..., Plan
     assert plan.answer.removeprefix("SIMULATED: ").startswith("Unresolved, by estimates only")
     assert code_of(plan) is ExitCode.NO_VERDICT
     assert code_of(plan_of({CODE: points(2000), CHAT: points(2000)}, P99, shares)) is ExitCode.ANSWER
+
+
+def test_the_pool_that_a_mix_advises_decides_whether_it_is_sure() -> None:
+    def made(condition: Condition, setting: str, count: int, factor: float) -> Offer:
+        parts = Setting(setting, "", points(count, factor))
+        return replace(offer(condition, parts, Wish((P99,), wish.demand, Hardware())), condition=condition)
+
+    wish = Wish((P99,), replace(USERS, shares=(("code-edit", 0.5), ("chat", 0.5))), Hardware())
+    # ngram is best on code-edit; the baseline for all saves a spare, but its p99 on code-edit is open
+    code = [made(CODE, "baseline", 37, 1.0), made(CODE, "ngram", 2000, 0.8)]
+    chat = [made(CHAT, "baseline", 2000, 1.0)]
+    found = plan_mix([(CODE, 0.5, code), (CHAT, 0.5, chat)], wish, "baseline")
+    assert found is not None
+    assert "ne pool with baseline for all" in found.sentence
+    assert not found.sure
+    sure = plan_mix([(CODE, 0.5, [made(CODE, "baseline", 2000, 1.0), code[1]]), (CHAT, 0.5, chat)], wish, "baseline")
+    assert sure is not None
+    assert sure.sure
 
 
 @pytest.mark.parametrize(("ratio", "says"), [(1.01, True), (1.0, True), (0.99, True), (0.5, False)])
