@@ -227,9 +227,15 @@ def head_facts(findings: Findings, manifest: Manifest, cells: Sequence[CellResul
         ("vLLM", findings.vllm_version or "unknown"),
         ("Engine", findings.engine),
         ("Against", findings.against),
-        ("Repeats", f"{manifest.repeats} × {manifest.sessions} session{'s' if manifest.sessions > 1 else ''}"),
+        ("Repeats", f"{_repeats(manifest)} × {manifest.sessions} session{'s' if manifest.sessions > 1 else ''}"),
     ]
     return [*facts, ("Cells", str(len(cells)))] if cells else facts
+
+
+def _repeats(manifest: Manifest) -> str:
+    """`3`, or `3 to 6` where some levels were given more later."""
+    added = [int(n) for one in manifest.settings.get("extensions", ()) for _, n in one]
+    return f"{manifest.repeats} to {max(added)}" if any(n > manifest.repeats for n in added) else str(manifest.repeats)
 
 
 def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
@@ -242,7 +248,7 @@ def how_facts(manifest: Manifest, cells: Sequence[CellResult]) -> Facts:
         ("Profiles", ", ".join(manifest.profiles)),
         ("Draft tokens", depth or "none"),
         ("Levels", ", ".join(map(str, manifest.levels))),
-        ("Repeats and sessions", f"{manifest.repeats} and {manifest.sessions}, order: {manifest.order}"),
+        ("Repeats and sessions", f"{_repeats(manifest)} and {manifest.sessions}, order: {manifest.order}"),
         ("Seed", str(manifest.seed)),
         ("Sampling", pairs(manifest.sampling)),
         ("Hardware", pairs(manifest.hardware)),

@@ -79,3 +79,9 @@ def test_a_constant_schedule_has_the_k_of_its_range(findings: Findings, manifest
     assert "(K = 4)" not in page
     assert "ngram K = 2, zero K = 0, suffix K = 8" in page
     assert '<span class="soft">K = 2</span>' in render_html(findings, own)
+
+
+def test_an_extended_run_says_how_many_repeats(findings: Findings, manifest: Manifest) -> None:
+    own = replace(manifest, repeats=3, sessions=1, settings={"extensions": [[[16, 6], [32, 6]]]})
+    assert ("Repeats", "3 to 6 × 1 session") in view.head_facts(findings, own, ())
+    assert ("Repeats", "3 × 1 session") in view.head_facts(findings, replace(own, settings={}), ())
