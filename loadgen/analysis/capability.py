@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from loadgen.profiles.versions import (
     FIELD_SINCE,
+    METHOD_SINCE,
     OLDEST_KNOWN,
     RUNNER_V1_UP_TO,
     RUNNER_V2_BY_DEFAULT,
@@ -19,6 +20,9 @@ TWO_POOLS = "two_pools"
 OLD_SWITCH = "disable_by_batch_size"
 RUNNER_V1_METHODS = frozenset({"ngram", "suffix", "medusa"})
 """They put vLLM on model runner V1, whose CUDA graphs become PIECEWISE under a schedule."""
+V1_BY_DEFAULT: Version = (0, 8, 0)
+"""Before it V0 is the default engine, the only one that ever read `disable_by_batch_size` (issue 25112)."""
+V0_METHODS = frozenset({"draft_model", "eagle", "medusa", "mlp_speculator", "mtp", "ngram"})
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,15 @@ class Ability:
 
 
 def ability(method: str, version: str | None, data_parallel: int | None = None) -> Ability:
-    """The setting that this method and version can obey: a schedule, two pools behind a router, or V0's old switch.
+    """The setting that this method and version can obey: a schedule, two pools behind a router, or V0's old switch
+    where V0 is the default engine.
 
     Source: vLLM's sources 0.10 to 0.32; two pools wherever a schedule is absent, ignored, or ends the engine.
     """
     parsed = parse_version(version) if version else None
     here = f"vLLM {version_text(parsed)}" if parsed else "this vLLM (version unknown)"
-    if parsed and parsed < OLDEST_KNOWN:
-        return Ability(OLD_SWITCH, f"{here} still reads it.")
+    if parsed and parsed < V1_BY_DEFAULT and method in V0_METHODS:
+        return Ability(OLD_SWITCH, f"{here} reads it on its default engine, V0; V1 never does.")
     obstacle = _obstacle(method, parsed, here, data_parallel or 1)
     if obstacle:
         return Ability(
@@ -60,7 +65,7 @@ def ability(method: str, version: str | None, data_parallel: int | None = None) 
 def _obstacle(method: str, version: Version | None, here: str, data_parallel: int) -> str | None:
     """Why a schedule does not work here, as a half-sentence; None if it does."""
     if version and version < FIELD_SINCE[SCHEDULE]:
-        return f"{here} has no off-switch (it came with 0.24)"
+        return _before_schedules(method, version, here)
     if method == "ngram_gpu":
         return "a schedule with ngram_gpu ends the engine or drafts the full K all the same"
     if method in SCHEDULE_KILLS_ENGINE:
@@ -77,6 +82,14 @@ def _obstacle(method: str, version: Version | None, here: str, data_parallel: in
             "(on an H200 they cost more than the schedule saved)"
         )
     return None
+
+
+def _before_schedules(method: str, version: Version, here: str) -> str:
+    if version < OLDEST_KNOWN and method in V0_METHODS:
+        return f"V1, the default engine of {here}, never read {OLD_SWITCH} (only V0 does: VLLM_USE_V1=0)"
+    if version < OLDEST_KNOWN and version < METHOD_SINCE.get(method, version):
+        return f"{here} knows neither {method} nor a schedule"
+    return f"{here} has no off-switch (it came with 0.24)"
 
 
 def _on_runner_v1(method: str, version: Version | None) -> bool:

@@ -142,7 +142,9 @@ def test_a_cell_without_partner_is_named(run_of: Any, manifest: Any) -> None:
         ("0.32.0", "ngram_gpu", "two_pools"),
         ("0.26.0", "eagle3", "two_pools"),
         ("0.32.0", "eagle3", "num_speculative_tokens_per_batch_size"),
-        ("0.9.2", "ngram", "disable_by_batch_size"),
+        ("0.9.2", "ngram", "two_pools"),
+        ("0.9.2", "suffix", "two_pools"),
+        ("0.7.3", "ngram", "disable_by_batch_size"),
     ],
 )
 def test_the_setting_fits_version_and_method(

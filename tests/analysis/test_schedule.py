@@ -142,7 +142,7 @@ def test_a_static_k_that_costs_somewhere_is_two_pools_where_no_schedule_can_be_o
 
 def test_v0_gets_its_own_switch_as_a_number() -> None:
     found = made({4: {1: 1.5, 8: 1.2, 32: 0.7}})
-    advice = recommend_schedule(found, method="eagle", version="0.9.2", data_parallel=None, holds_for="x")
+    advice = recommend_schedule(found, method="eagle", version="0.7.3", data_parallel=None, holds_for="x")
     off = next(first for first, _, k in found.pools if k == 0)
     assert (advice.setting, advice.value) == ("disable_by_batch_size", off)
 
@@ -248,3 +248,14 @@ def test_the_last_range_reaches_the_highest_load() -> None:
     found = made({1: {1: 1.5, 256: 1.2, 512: 0.7}, 4: {1: 1.6, 256: 1.1, 512: 0.5}})
     assert found.in_flight[-1][1] == 512
     assert found.ranges[-1][:2] == (found.ranges[-2][1] + 1, 512)
+
+
+def test_v1_never_read_the_old_switch() -> None:
+    v1 = ability("eagle", "0.9.2")
+    assert v1.setting == "two_pools"
+    assert "never read disable_by_batch_size (only V0 does: VLLM_USE_V1=0)" in v1.reason
+    for method in ("suffix", "ngram_gpu"):
+        for version in ("0.9.2", "0.7.3"):
+            absent = ability(method, version)
+            assert absent.setting == "two_pools"
+            assert f"knows neither {method} nor a schedule" in absent.reason
