@@ -83,6 +83,8 @@ def _part(finding: ProfileFinding, where: str) -> str:
         return _gaining(finding, verdict, where)
     if verdict.status is BreakEvenStatus.NEVER_PAYS:
         low, high = verdict.tested_levels[0], verdict.tested_levels[-1]
+        if verdict.indicative:
+            return f"shows no gain on {where} ({low} to {high} concurrent requests)"
         return f"never pays off on {where} ({low} to {high} concurrent requests)"
     return _unsettled(finding, verdict, where)
 

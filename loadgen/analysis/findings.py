@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from loadgen.analysis.answer import answer
 from loadgen.analysis.breakeven import find_break_even
@@ -13,7 +14,7 @@ from loadgen.analysis.explain import explain
 from loadgen.analysis.goal import Goal, SloTable, goal_of
 from loadgen.analysis.ladder import LadderArm, ladder_of
 from loadgen.analysis.levels import level_finding, level_stat
-from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding
+from loadgen.analysis.model import BreakEven, ConditionFinding, Findings, ProfileFinding, Recommendation
 from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
 from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure, log_ratios, session_means
 from loadgen.analysis.recommendation import Situation, recommend, schedules
@@ -66,7 +67,7 @@ def analyse(
         model=next((server.model for server in servers), None),
         against=manifest.against,
         conditions=conditions,
-        recommendation=recommend(conditions, situation),
+        recommendation=_as_sure_as_it_is(recommend(conditions, situation), interrupted, indicative),
         answer=(
             ladder_answer(ladders, simulated=manifest.simulated, interrupted=interrupted, indicative=indicative)
             if ladders
@@ -81,6 +82,15 @@ def analyse(
         ),
         ladders=ladders,
     )
+
+
+def _as_sure_as_it_is(found: Recommendation | None, interrupted: bool, indicative: bool) -> Recommendation | None:
+    """The advice with what keeps it from being settled."""
+    if found is None:
+        return None
+    marks = ["Interrupted: cells are missing."] if interrupted else []
+    marks += ["Indicative only: measure with three repeats."] if indicative else []
+    return replace(found, why=" ".join([found.why, *marks]))
 
 
 def _profile(pairing: Pairing, judged: Sequence[JudgedPair], manifest: Manifest) -> ProfileFinding:

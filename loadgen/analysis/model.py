@@ -189,6 +189,12 @@ class Recommendation:
     why: str
     edges: ScheduleEdges | None = None
     """Of a schedule that is to be set; None for any other advice."""
+    candidate: bool = False
+    """A schedule that no server ran yet: what a schedule itself costs is not in it."""
+    when: str = ""
+    """`if fewer than 16 requests run at once`; empty where it holds at every load of `holds_for`."""
+    beyond: str = ""
+    """What to do at the other loads."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.model import BreakEvenStatus, ConditionFinding, Crossing, ProfileFinding, Recommendation
 from loadgen.analysis.recommendation_advice import DEFAULT_END, Advice, edges_of, schedule_edges
 from loadgen.analysis.schedule import Choice
-from loadgen.analysis.schedule_advice import OFF, STATIC, feasible, recommend_schedule
+from loadgen.analysis.schedule_advice import OFF, STATIC, feasible, recommend_schedule, unpriced
+from loadgen.analysis.schedule_answer import best_k, load_range
 from loadgen.analysis.schedule_ladder import LadderFinding, ladder_findings
 from loadgen.analysis.schedule_slo import unmet_words
 from loadgen.profiles.model import BatchSchedule
@@ -109,7 +110,11 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
     best = max(found, key=lambda one: max(math.log(level.speedup) for level in one.schedule.levels))
     among = [one.condition for one in conditions]
     schedule, first, last = best.schedule, best.schedule.levels[0], best.schedule.levels[-1]
-    holds = f"{best.of} on {label(best.condition, among)}, {_loads(first.concurrency, last.concurrency)}"
+    able = ability(best.method, situation.version, situation.data_parallel)
+    choice = feasible(schedule, able)
+    when, beyond = load_range(best) if choice is Choice.STATIC else ("", "")
+    measured = "measured at " if when else ""
+    holds = f"{best.of} on {label(best.condition, among)}, {measured}{_loads(first.concurrency, last.concurrency)}"
     if situation.slo is not None:
         holds += f", by {situation.objective} {within_words(situation.slo.slos)}"
     holds += ", simulated" if situation.simulated else ""
@@ -121,11 +126,14 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
         data_parallel=situation.data_parallel,
         holds_for=holds,
         max_graph_size=min(limits, default=None),
+        priced=best.costs_measured,
+        profile=best.of,
     )
+    rest = [one for one in found if one.of == best.of and one is not best]
+    others = "".join(f" On {label(one.condition, among)}: {best_k(one)}." for one in rest)
+    recommendation = replace(recommendation, why=recommendation.why + others, when=when, beyond=beyond)
     if told := unmet_words(best):
         recommendation = replace(recommendation, why=f"{told} {recommendation.why}")
-    able = ability(best.method, situation.version, situation.data_parallel)
-    choice = feasible(schedule, able)
     tried = schedule.ranges if len(schedule.ranges) > 1 else schedule.pools
     static_k = schedule.static_k or max(arm.k for arm in best.arms.values() if not arm.constant_schedule)
     end = schedule.in_flight[-1][1]
@@ -154,7 +162,7 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
 def _never(cases: Sequence[_Case], situation: Situation, among: Sequence[Condition]) -> Advice:
     names = ", ".join(sorted({case.finding.profile for case in cases}))
     holds = ", ".join(label(condition, among) for condition in among)
-    why = f"{names} never pays off at the tested loads. In {OLD_SWITCH} terms the number would have been 1."
+    why = f"{names} never pays off at the tested loads."
     best = max(cases, key=lambda case: best_gain(case.finding))
     k = situation.num_speculative_tokens.get(best.finding.profile, 1)
     off = ((1, situation.max_num_seqs or DEFAULT_END, 0),)
@@ -167,10 +175,11 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
     profile = case.finding.profile
     k = situation.num_speculative_tokens.get(profile, 1)
     levels = case.finding.break_even["output_tokens_per_s"].tested_levels
-    holds = f"{profile} on {label(case.condition, among)}, {_loads(levels[0], levels[-1])}"
+    alike = [other.condition for other in others if case.status is other.status is BreakEvenStatus.PAYS_THROUGHOUT]
+    names = " and ".join(label(condition, among) for condition in (case.condition, *alike))
+    holds = f"{profile} on {names}, {_loads(levels[0], levels[-1])}"
     holds += ", simulated" if situation.simulated else ""
-    indicative = case.finding.break_even["output_tokens_per_s"].indicative
-    tail = _others(others, among) + (" Indicative only: measure with three repeats." if indicative else "")
+    tail = _others(others, among)
     if case.status is BreakEvenStatus.PAYS_THROUGHOUT:
         why = (
             f"K = {k} pays off at every load up to {levels[-1]}; {OLD_SWITCH} would have had to be above {levels[-1]}."
@@ -183,9 +192,10 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
     able = ability(situation.methods.get(profile, "none"), situation.version, situation.data_parallel)
     old = _old_number(ranges)
     graph = _graph_limit(case, k, situation.max_graph_size.get(profile))
-    told = Recommendation(
-        able.setting, _value(able, ranges, in_flight, old), holds, None, _why(case, able, old) + graph + tail
-    )
+    schedule = able.setting == SCHEDULE
+    first = f"{unpriced(profile, in_flight)} " if schedule else ""
+    why = first + _why(case, able, old) + graph + tail
+    told = Recommendation(able.setting, _value(able, ranges, in_flight, old), holds, None, why, candidate=schedule)
     return Advice(
         recommendation=told,
         choice=Choice.SCHEDULE if able.setting == SCHEDULE else Choice.TWO_POOLS,
@@ -291,6 +301,11 @@ def _others(others: Sequence[_Case], among: Sequence[Condition]) -> str:
     parts = []
     if never:
         parts.append(f"On {', '.join(never)} it never pays off: send that to a server without speculation.")
+    parts += [
+        f"On {label(case.condition, among)} that is not settled."
+        for case in others
+        if case.status is BreakEvenStatus.INCONCLUSIVE
+    ]
     for case in turns:
         verdict = case.finding.break_even["output_tokens_per_s"]
         parts.append(f"On {label(case.condition, among)} it {verdict.sentence}.")

@@ -4,7 +4,7 @@ import itertools
 
 from loadgen.analysis.capability import OLD_SWITCH, SCHEDULE, TWO_POOLS, Ability, ability
 from loadgen.analysis.model import Recommendation
-from loadgen.analysis.schedule import Choice, Schedule
+from loadgen.analysis.schedule import Choice, Schedule, span
 from loadgen.profiles.model import BatchSchedule
 
 OFF = "speculative-config"
@@ -19,10 +19,13 @@ def recommend_schedule(
     data_parallel: int | None,
     holds_for: str,
     max_graph_size: int | None = None,
+    priced: bool = True,
+    profile: str = "",
 ) -> Recommendation:
     """The schedule, a static K, two pools, or no speculation, as far as this version and method can obey.
 
-    `verified` is None: only `loadgen verify` can say that.
+    `verified` is None: only `loadgen verify` can say that. `priced`: the schedule's own costs were measured; else it is
+    a candidate, and `profile` names what is to be measured.
     """
     able = ability(method, version, data_parallel)
     choice = feasible(schedule, able)
@@ -31,7 +34,8 @@ def recommend_schedule(
         return Recommendation(OFF, None, holds_for, None, why)
     if choice is Choice.STATIC:
         told = schedule.sentence if schedule.choice is Choice.STATIC else _best_static(schedule)
-        return Recommendation(STATIC, schedule.static_k, holds_for, None, f"{told} {old_number(((1, 1, 1),))}")
+        number = f" {old_number(((1, 1, 1),))}" if len(schedule.pools_in_flight) == 1 else ""
+        return Recommendation(STATIC, schedule.static_k, holds_for, None, f"{told}{number}")
     if choice is Choice.TWO_POOLS:
         told = schedule.sentence if schedule.choice is Choice.TWO_POOLS else _pools(schedule)
         reason = "" if schedule.choice is Choice.TWO_POOLS and able.setting == SCHEDULE else f" {able.reason}"
@@ -48,7 +52,31 @@ def recommend_schedule(
     )
     warning = graph_warning(schedule, schedule.in_flight, max_graph_size)
     why = f"{schedule.sentence} {old_number(schedule.ranges)} {able.reason}{tax}{warning}"
-    return Recommendation(SCHEDULE, edges, holds_for, None, why)
+    if not priced:
+        why = f"{unpriced(profile, schedule.pools_in_flight)} {why}"
+    return Recommendation(SCHEDULE, edges, holds_for, None, why, candidate=not priced)
+
+
+def unpriced(profile: str, pools: BatchSchedule) -> str:
+    """What is missing of a schedule that was made from static servers, and what is safe until it is measured."""
+    on = [(first, last) for first, last, k in pools if k]
+    k = max(k for *_, k in pools)
+    static = f"static K = {k}"
+    if len(on) == 1 and on[0][0] == 1 and len(pools) > 1:
+        last = on[0][1]
+        safe = (
+            f"{static} where at most {last} requests run at once, or two pools behind a router ({static} up to {last} "
+            f"in flight, no speculation from {last + 1} on)"
+        )
+    elif k:
+        spans = " and ".join(span(first, last, pools) for first, last in on)
+        safe = f"{static} {spans} (requests in flight), no speculation elsewhere, in two pools behind a router"
+    else:
+        safe = "no speculation"
+    return (
+        "It was made from static servers: what a schedule itself costs (PIECEWISE graphs, K = 0) is not in it; make "
+        f"answer PROFILE={profile} measures that. Safe until then: {safe}."
+    )
 
 
 def feasible(schedule: Schedule, able: Ability) -> Choice:

@@ -60,6 +60,36 @@ def best_k(ladder: LadderFinding, again: Mapping[int, Pooled] = NOTHING) -> str:
     return f"best{within} with {ranges_words(in_flight, costs)}{aside}"
 
 
+def load_range(ladder: LadderFinding, again: Mapping[int, Pooled] = NOTHING) -> tuple[str, str]:
+    """(`if fewer than 16 requests run at once`, `From 16 on there is no sure gain.`): where the static K pays by the
+    same ranges as `best_k`, and what to do at the other loads; both empty where it pays at every tested load.
+    """
+    static = ladder.by_static
+    in_flight, _ = corrected(static.in_flight, [level.concurrency for level in static.levels], static.static_k, again)
+    off = [entry for entry in in_flight if entry[2] == 0]
+    on = [entry for entry in in_flight if entry[2] > 0]
+    if not off or not on:
+        return "", ""
+    if len(off) == 1 and off[0] == in_flight[-1]:
+        when = f"if fewer than {off[0][0]} requests run at once"
+    else:
+        spans = [str(first) if first == last else f"{first} to {last}" for first, last, _ in on]
+        when = f"if {' or '.join(spans)} requests run at once"
+    beyond = " ".join(_beyond(entry, in_flight, static.static_costs, again) for entry in off)
+    return when, beyond
+
+
+def _beyond(entry: tuple[int, int, int], of: BatchSchedule, costs: Collection[int], again: Mapping[int, Pooled]) -> str:
+    """What to do at the loads of one range without speculation."""
+    where = span(*entry[:2], of)
+    where = where[:1].upper() + where[1:]
+    seen = [one for level, one in again.items() if one.sign < 0 and entry[0] <= level <= entry[1]]
+    if not seen and not any(entry[0] <= level <= entry[1] for level in costs):
+        return f"{where} there is no sure gain and no sure cost."
+    worst = f" ({min(seen, key=lambda one: one.log_speedup).words})" if seen else ""
+    return f"{where} it costs{worst}: serve that load from a second pool without speculation, or leave speculation out."
+
+
 def ranges_words(in_flight: BatchSchedule, costs: Collection[int] | None = None) -> str:
     """`K = 4 up to 6 concurrent requests, K = 2 7 to 12, no speculation from 13 on`; `no sure gain from 13 on` where
     the static K costs at none of its loads (`costs`; None: not known): a tie went to K = 0.

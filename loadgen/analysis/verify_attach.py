@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from loadgen.analysis.model import Findings
-from loadgen.analysis.schedule import rungs
-from loadgen.analysis.schedule_answer import ladder_answer
+from loadgen.analysis.schedule import Choice, rungs
+from loadgen.analysis.schedule_answer import ladder_answer, load_range
 from loadgen.analysis.verify_model import Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled, pooled, refuted
 from loadgen.analysis.verify_words import final_words
@@ -26,12 +26,22 @@ def with_verification(findings: Findings, verification: Verification) -> Finding
     # What was refuted must not be read without what refuted it.
     why = f"{verification.sentence} {advice.why}" if verification.verdict is Verdict.FAILS else advice.why
     again = measured_again(findings, verification)
+    when, beyond = _range(findings, verification, again)
+    told = replace(advice, verified=VERIFIED[verification.verdict], why=why, candidate=False, when=when, beyond=beyond)
     return replace(
         findings,
-        recommendation=replace(advice, verified=VERIFIED[verification.verdict], why=why),
-        answer=f"{_answer(findings, verification, again).removesuffix('.')}; {final_words(verification, again)}.",
+        recommendation=told,
+        answer=f"{_answer(findings, verification, again).removesuffix('.')}; {final_words(verification, again, when)}.",
         verification=verification,
     )
+
+
+def _range(findings: Findings, verification: Verification, again: dict[int, Pooled]) -> tuple[str, str]:
+    """Where a static K pays, by the ranges of the answer's words, held to what was measured again."""
+    if verification.claim.choice is not Choice.STATIC:
+        return "", ""
+    own = (one for one in findings.ladders if (one.of, one.condition) == _of(verification))
+    return next((load_range(one, again) for one in own), ("", ""))
 
 
 def measured_again(findings: Findings, verification: Verification) -> dict[int, Pooled]:

@@ -53,8 +53,10 @@ def round_s(cells: Sequence[CellResult]) -> float:
 def what_settles(open_at: Sequence[Comparison], made: Anew) -> str:
     """`: 17 repeats would settle it (about 9 min 15 s, all loads and servers anew: make verify …)`: how long it takes,
     whatever it is, and the one command that does it, at the same margin, for that is fixed before anything is measured.
-    What more repeats do not settle is told apart.
+    What more repeats do not settle is told apart. Nothing is said where the time is not known (stored by an older version).
     """
+    if not made.repeat_s:
+        return ""
     known = [one for one in open_at if one.more_repeats]
     near = [one for one in known if one.n + (one.more_repeats or 0) > MAX_REPEATS and _at_a_level(one)]
     rest = [one for one in known if one not in near]

@@ -143,29 +143,32 @@ def _once_more(made: Anew) -> str:
     return f"; the same again takes {about(made.sessions * made.repeat_s)} of measuring" if made.repeat_s > 0 else ""
 
 
-def final_words(found: Verification, again: Mapping[int, Pooled] | None = None) -> str:
+def final_words(found: Verification, again: Mapping[int, Pooled] | None = None, when: str = "") -> str:
     """What to do after all, with the verdict: the end of the one-sentence answer. `again`: what run and verification
-    say together; where that is against the advice beyond noise, the advice is not given without it.
+    say together; where that is against the advice beyond noise, the advice is not given without it. `when`: the loads
+    at which it pays.
     """
     against = _against(found.claim, again or {})
+    advice = f"{advice_words(found.claim)} {when}".rstrip()
     places = len(dict.fromkeys(one.place for one in found.comparisons))
     if found.verdict is Verdict.HOLDS:
         within = f"holds at {_loads(places)} within {100 * found.margin:.1f} %"
         within += f", which covers {against}" if against else ""
-        return f"{advice_words(found.claim)} (re-measured: {within}{_kept(found.claim, found.limits)})"
+        return f"{advice} (re-measured: {within}{_kept(found.claim, found.limits)})"
     if found.verdict is Verdict.FAILS:
         return found.sentence.removesuffix(".")
     unsure_limits = limits_verdict(found.claim, found.limits) is Verdict.OPEN
     if not found.comparisons and not unsure_limits:
-        return f"{advice_words(found.claim)} (re-measured, but no cell was valid{_once_more(found.anew)})"
+        return f"{advice} (re-measured, but no cell was valid{_once_more(found.anew)})"
     unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
     time = what_settles(unsure, found.anew)
     limits = f"; {_limit_words(found.claim, found.limits)}" if unsure_limits else ""
     if against:
-        return (
+        told = (
             f"{claim_words(found.claim)}, the run's advice, is not resolved ({against} when re-measured{time}{limits})"
         )
-    return f"{advice_words(found.claim)} (re-measured: not resolved{time}{limits})"
+        return f"{told}; use it only {when}" if when else told
+    return f"{advice} (re-measured: not resolved{time}{limits})"
 
 
 def _against(claim: Claim, again: Mapping[int, Pooled]) -> str:

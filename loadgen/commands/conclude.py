@@ -1,7 +1,7 @@
 """From a run folder to its answer: analyse, write, show. Every command that ends with an answer ends here."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,8 +36,7 @@ STATES = ("started", "interrupted", "completed")
 def find_findings(folder: RunFolder) -> Findings:
     """What the run's cells say. A run that was begun and never completed, killed ones too, is interrupted."""
     events = tuple(folder.events())
-    states = [event.kind for event in events if event.kind in STATES]
-    interrupted = bool(states) and states[-1] != "completed"
+    interrupted = was_interrupted(events)
     manifest = folder.manifest()
     slo = judged(folder, manifest)
     cells = folder.cells()
@@ -54,6 +53,12 @@ def find_findings(folder: RunFolder) -> Findings:
     verification = find_verification(folder)
     findings = replace(findings, notes=(*findings.notes, *_begun(folder, again=verification is not None)))
     return findings if verification is None else with_verification(findings, verification)
+
+
+def was_interrupted(events: Iterable[StoredEvent]) -> bool:
+    """True for a run that was begun and never completed, killed ones too."""
+    states = [event.kind for event in events if event.kind in STATES]
+    return bool(states) and states[-1] != "completed"
 
 
 def _begun(folder: RunFolder, *, again: bool) -> tuple[str, ...]:

@@ -14,12 +14,12 @@ from loadgen.analysis.schedule_ladder import LadderFinding
 from loadgen.analysis.schedule_slo import out_words
 from loadgen.analysis.schedule_text import as_option, as_yaml, speculative_config
 from loadgen.analysis.verify_model import Claim
-from loadgen.commands.conclude import find_verification, print_json
+from loadgen.commands.conclude import find_verification, print_json, was_interrupted
 from loadgen.commands.goal import judged, with_goal
 from loadgen.errors import ExitCode
 from loadgen.profiles.derive import with_k
 from loadgen.profiles.loader import load_profile
-from loadgen.report.words import headline
+from loadgen.report.words import headline, is_indicative
 from loadgen.store.codec import builtins
 from loadgen.store.folder import RunFolder
 
@@ -42,7 +42,7 @@ def find(folder: RunFolder, asked: Goal | None = None) -> Found:
     """What the run advises under this goal; None: its own."""
     manifest, servers = with_goal(folder.manifest(), asked), folder.servers()
     slo = judged(folder, manifest)
-    findings = analyse(manifest, folder.cells(), servers, slo=slo)
+    findings = analyse(manifest, folder.cells(), servers, interrupted=was_interrupted(folder.events()), slo=slo)
     situation = situation_of(manifest, servers, slo)
     advice = advise(findings.conditions, situation)
     verification = find_verification(folder)
@@ -100,6 +100,11 @@ def as_data(found: Found) -> dict[str, Any]:
         "by_requests_per_step": advice.ranges,
         "speculative_config": found.config,
         "levels": _levels(found),
+        "candidate": advice.recommendation.candidate and found.verdict is None,
+        "when": advice.recommendation.when,
+        "beyond": advice.recommendation.beyond,
+        "interrupted": found.findings.interrupted,
+        "indicative": is_indicative(found.findings),
         "holds_for": advice.recommendation.holds_for,
         "why": advice.recommendation.why,
         "verification": found.verdict,
@@ -108,16 +113,28 @@ def as_data(found: Found) -> dict[str, Any]:
 
 def as_text(found: Found) -> str:
     """The advice for a person: what to write, what it gains, why."""
-    simulated = "SIMULATED. " if found.findings.simulated else ""
+    marks = _marks(found)
     if found.advice is None:
-        return f"{found.run_id}: {simulated}no schedule yet. {headline(found.findings)}\n"
+        return f"{found.run_id}: {marks}no schedule yet. {headline(found.findings)}\n"
     advice = found.advice
-    parts = [f"{found.run_id}: {simulated}{advice.recommendation.holds_for}{_by(found.goal)}", ""]
+    parts = [f"{found.run_id}: {marks}{advice.recommendation.holds_for}{_by(found.goal)}", ""]
+    if advice.recommendation.candidate and found.verdict is None:
+        parts += ["Candidate, not measured as a schedule; what is safe until then stands below.", ""]
+    if told := advice.recommendation.when:
+        parts += [f"To be set {told}. {advice.recommendation.beyond}", ""]
     parts += _syntax(found, advice)
     parts += _table(found)
     checked = {None: "Not re-measured yet: run loadgen verify.", "holds": "Re-measured: it holds."}
     told = checked.get(found.verdict, f"Re-measured: {str(found.verdict).replace('_', ' ')}; see loadgen report.")
     return "\n".join([*parts, advice.recommendation.why, told]) + "\n"
+
+
+def _marks(found: Found) -> str:
+    """`SIMULATED, interrupted, indicative: not settled. `; empty for a whole run with enough repeats on hardware."""
+    unsettled = ["interrupted"] if found.findings.interrupted else []
+    unsettled += ["indicative"] if is_indicative(found.findings) else []
+    words = [*(["SIMULATED"] if found.findings.simulated else []), *unsettled]
+    return f"{', '.join(words)}{': not settled' if unsettled else ''}. " if words else ""
 
 
 def _by(goal: Goal) -> str:

@@ -17,7 +17,7 @@ from loadgen.report.figures import NO_DETAIL
 from loadgen.report.schedule_sections import verified_words
 from loadgen.report.summary import dumps
 from loadgen.report.title import short_title
-from loadgen.report.words import clean, headline, headline_caveat, level_state, sentence, unmarked
+from loadgen.report.words import advice_words, clean, headline, headline_caveat, level_state, sentence, unmarked
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 # What could end a script element or a JavaScript line from inside a JSON string (C102).

@@ -11,7 +11,7 @@ from loadgen.report.columns import CHECKS, COLUMNS, SPREAD_KEY, penalties
 from loadgen.report.depth import depth_words
 from loadgen.report.schedule_sections import Section, verified_words
 from loadgen.report.title import short_title
-from loadgen.report.words import clean, compact, condition_words, headline, headline_caveat, sentence
+from loadgen.report.words import advice_words, clean, condition_words, headline, headline_caveat, sentence
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 NO_PICTURES: Mapping[int, str] = MappingProxyType({})

@@ -185,13 +185,39 @@ def unmarked(answer: str) -> str:
     return re.sub(r"^SIMULATED(, |: )", "", clean(answer))
 
 
+def advice_words(findings: Findings) -> tuple[str, str, str]:
+    """(`Set`, `num_speculative_tokens: 4`, `if fewer than 13 requests run at once`): how sure it is, the setting, for
+    which load. Nothing is to be set that is not settled, was never measured as what it is, or did not hold.
+    """
+    advice = findings.recommendation
+    if advice is None:
+        return "", "", ""
+    out = advice.value is None
+    setting = "leave --speculative-config out" if out else f"{clean(advice.setting)}: {clean(compact(advice.value))}"
+    marks = ["interrupted"] if findings.interrupted else []
+    marks += ["indicative"] if is_indicative(findings) else []
+    if advice.verified is False:
+        lead = "Does not hold, measured again:"
+    elif marks:
+        lead = f"Not settled ({', '.join(marks)}{', not measured as a schedule' if advice.candidate else ''}):"
+    elif advice.candidate:
+        lead = "Candidate, not measured as a schedule:"
+    else:
+        lead, setting = ("", setting[:1].upper() + setting[1:]) if out else ("Set", setting)
+    return lead, setting, clean(advice.when)
+
+
+def is_indicative(findings: Findings) -> bool:
+    """True if a break-even rests on too few repeats or a quick run."""
+    return any(b.indicative for c in findings.conditions for p in c.profiles for b in p.break_even.values())
+
+
 def headline_caveat(findings: Findings) -> str:
     """What weakens the answer as a whole, in one line; empty if nothing does. SIMULATED has its own banner."""
     parts = []
     if findings.interrupted:
         parts.append("interrupted: not all cells were measured")
-    estimates = [b for c in findings.conditions for p in c.profiles for b in p.break_even.values()]
-    if any(b.indicative for b in estimates):
+    if is_indicative(findings):
         parts.append("intervals are indicative: too few repeats or a quick run")
     if any(not level.valid for c in findings.conditions for p in c.profiles for level in p.levels):
         parts.append("some levels carry no verdict")
