@@ -53,7 +53,7 @@ def round_s(cells: Sequence[CellResult]) -> float:
 def what_settles(open_at: Sequence[Comparison], made: Anew) -> str:
     """`: 17 repeats would settle it (about 9 min 15 s, all loads and servers anew: make verify …)`: how long it takes,
     whatever it is, and the one command that does it, at the same margin, for that is fixed before anything is measured.
-    What more repeats do not settle is told apart. Nothing is said where the time is not known (stored by an older version).
+    What more repeats do not settle is told apart. Nothing is said where the time is not known (by an older version).
     """
     if not made.repeat_s:
         return ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from loadgen.analysis.capacity_model import Verdict as SloVerdict
 from loadgen.analysis.goal import within_words
 from loadgen.analysis.model import ConditionFinding, Findings
+from loadgen.analysis.ratios import MIN_N
 from loadgen.analysis.schedule_answer import best_k
 from loadgen.analysis.schedule_ladder import LadderFinding
 from loadgen.analysis.schedule_slo import out_words, unmet_words
@@ -90,6 +91,7 @@ def verification_section(found: Verification) -> Section:
         *_limit_notes(found),
         f"No worse means within {percent(found.margin, 1)} ({found.margin_reason}).",
         f"Seed {found.seed}: other prompts than the run's.",
+        *_pooled_note(found),
         *(f"vLLM: {text}" for text in found.overrides),
         *found.notes,
     ]
@@ -102,6 +104,14 @@ def verification_section(found: Verification) -> Section:
         tuple(notes),
         VERDICT_WORDS[found.verdict],
         TONES[found.verdict],
+    )
+
+
+def _pooled_note(found: Verification) -> list[str]:
+    """Why intervals stand at two repeats, where a sweep prints none below three."""
+    few = any(one.ci90 is not None and one.n < MIN_N for one in found.comparisons)
+    return (
+        [f"Intervals at n < {MIN_N}: each variance learns from the other loads of the same two servers."] if few else []
     )
 
 

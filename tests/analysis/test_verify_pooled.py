@@ -145,7 +145,9 @@ def test_what_is_open_always_says_how_long_it_would_take() -> None:
 
 def test_advice_that_was_measured_to_cost_is_not_given_without_it() -> None:
     claim = Claim(Choice.STATIC, "ngram", Condition("code-edit", 512, 0.0), 4, (), ((1, 256, 4),), (), {})
-    made = Verification(Verdict.OPEN, claim, 0.1, "as asked", compare([sample((0.05, -0.25, -0.05))], 0.1), "")
+    made = Verification(
+        Verdict.OPEN, claim, 0.1, "as asked", compare([sample((0.05, -0.25, -0.05))], 0.1), "", anew=Anew(repeat_s=9.0)
+    )
     assert final_words(made, seen(at8=1.2)).startswith("use static K = 4 (re-measured: not resolved: ")
     costly = final_words(made, seen(at8=1.2, at14=0.95, at16=0.93))
     assert costly.startswith(
