@@ -69,7 +69,7 @@ def command(
     ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Force every output to its cap.")] = False,
     diagnose: Diagnose = False,
     workers: Workers = 1,
-    resume: Annotated[str | None, typer.Option(help="A run to go on with: a folder, its name, or latest.")] = None,
+    resume: Annotated[str | None, typer.Option(help="A run to go on with; --levels and --repeats extend it.")] = None,
     vllm_version: VllmVersion = None,
     vllm_command: VllmCommand = None,
     server_arg: ServerArgs = None,
@@ -80,6 +80,7 @@ def command(
     as_json: Progress = False,
 ) -> None:
     """Measure where a profile stops paying off: baseline and profile over concurrency, then one sentence of answer.
+    Exit codes: 0 an answer (on one workload at least), 2 wrong use, 3 measured without a verdict, 130 interrupted.
 
     Example: loadgen sweep --profile ngram --workload code-edit,chat --levels 1,2,4,8,16,32
     """

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from loadgen.analysis.model import BreakEvenStatus, Findings
 from loadgen.cli import app
 from loadgen.commands.conclude import find_findings
 from loadgen.commands.extend import NOTHING, looks_note, most_repeats, next_command
@@ -112,11 +113,19 @@ def test_the_advice_is_a_command_that_can_be_run(run: RunFolder) -> None:
     findings = find_findings(run)
     condition = findings.conditions[0]
     profile = condition.profiles[0]
-    verdict = replace(profile.break_even["output_tokens_per_s"], wanted=((2, 3), (4, 0)))
-    told = replace(
-        findings,
-        conditions=(replace(condition, profiles=(replace(profile, break_even={"output_tokens_per_s": verdict}),)),),
-    )
+
+    def with_verdict(status: BreakEvenStatus, wanted: tuple[tuple[int, int], ...]) -> Findings:
+        found = replace(
+            profile.break_even["output_tokens_per_s"], status=status, wanted=wanted, tested_levels=(1, 2), crossings=()
+        )
+        told = replace(profile, break_even={"output_tokens_per_s": found})
+        return replace(findings, conditions=(replace(condition, profiles=(told,)),), interrupted=False)
+
+    told = with_verdict(BreakEvenStatus.INCONCLUSIVE, ((2, 3), (4, 0)))
     command = next_command(run, told)
+    # Where it pays at every level, the next one shows where it turns.
+    beyond = next_command(run, with_verdict(BreakEvenStatus.PAYS_THROUGHOUT, ()))
+    assert beyond.startswith(f"loadgen sweep --resume {run.path} --repeats 1 --levels 4 (about ")
+    assert next_command(run, with_verdict(BreakEvenStatus.NEVER_PAYS, ())) == ""
     assert command.startswith(f"loadgen sweep --resume {run.path} --repeats 4 --levels 2,4 (about ")
     assert next_command(run, replace(told, interrupted=True)) == ""
