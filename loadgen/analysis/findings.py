@@ -71,7 +71,12 @@ def analyse(
         answer=(
             ladder_answer(ladders, simulated=manifest.simulated, interrupted=interrupted, indicative=indicative)
             if ladders
-            else answer(conditions, simulated=manifest.simulated, interrupted=interrupted, failed=failed)
+            else answer(
+                conditions,
+                simulated=manifest.simulated,
+                interrupted=interrupted,
+                failed={*failed, *(key for pairing in pairings for key in pairing.alone)},
+            )
         ),
         checks=run_checks(manifest, servers),
         notes=(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from loadgen.analysis.capacity_model import LoadPoint, Slo, SloFinding, Verdict
 from loadgen.analysis.capacity_quantile import judge_slo, overall
+from loadgen.errors import UsageError
 from loadgen.store.codec import convert
 from loadgen.store.model import Condition, Manifest
 
@@ -52,9 +53,22 @@ class SloTable:
 
 
 def goal_of(manifest: Manifest) -> Goal:
-    """The run's goal; throughput without limits where nothing else was asked for."""
-    stored = manifest.settings.get(SETTING)
-    return convert(stored, Goal) if isinstance(stored, Mapping) else Goal()
+    """The run's goal; throughput without limits where nothing else was asked for. UsageError for what no loadgen
+    writes.
+    """
+    stored = manifest.settings.get(SETTING) or {}
+    try:
+        found = convert(stored, Goal)
+    except ValueError as error:
+        raise UsageError(
+            f"settings.{SETTING} in the manifest of {manifest.run_id} cannot be read ({error}); repair or remove it."
+        ) from error
+    if found.objective not in OBJECTIVES:
+        raise UsageError(
+            f"settings.{SETTING} in the manifest of {manifest.run_id} asks for {found.objective!r}, which is none of "
+            f"{', '.join(OBJECTIVES)}; repair or remove it."
+        )
+    return found
 
 
 def slo_table(slos: Sequence[Slo], points: Mapping[tuple[Condition, str], Sequence[LoadPoint]]) -> SloTable:
@@ -75,7 +89,11 @@ def within_words(slos: Sequence[Slo]) -> str:
 
 def milliseconds(seconds: float) -> str:
     """`30 ms`; two digits after the point below 1 ms."""
-    return f"{1000 * seconds:.3g} ms" if seconds < 10 else f"{seconds:.3g} s"
+    if seconds >= 10:
+        return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:.0f} s"
+    value = 1000 * seconds
+    # From 1,000 on three digits would be written with an exponent.
+    return f"{value:.3g} ms" if value < 999.5 else f"{value:.0f} ms"
 
 
 def finding_words(one: SloFinding) -> str:

@@ -1,9 +1,9 @@
 """Which profile of a run is which rung of a ladder of K."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from loadgen.errors import UsageError
+from loadgen.store.codec import convert
 from loadgen.store.model import Manifest
 
 SETTING = "ladder"
@@ -22,12 +22,16 @@ class LadderArm:
 
 
 def ladder_of(manifest: Manifest) -> dict[str, LadderArm]:
-    """Profile name → its rung; empty for a run without a ladder."""
-    stored = manifest.settings.get(SETTING, {})
-    if not isinstance(stored, Mapping):
-        return {}
-    return {str(name): _arm(facts) for name, facts in stored.items() if isinstance(facts, Mapping)}
-
-
-def _arm(facts: Mapping[str, Any]) -> LadderArm:
-    return LadderArm(str(facts["of"]), int(facts["k"]), bool(facts.get("constant_schedule", False)))
+    """Profile name → its rung; empty for a run without a ladder. UsageError for what no loadgen writes."""
+    stored = manifest.settings.get(SETTING) or {}
+    try:
+        found = convert(stored, dict[str, LadderArm])
+    except ValueError as error:
+        raise UsageError(
+            f"settings.{SETTING} in the manifest of {manifest.run_id} cannot be read ({error}); repair or remove it."
+        ) from error
+    if wrong := next((name for name, arm in found.items() if arm.k < 0), None):
+        raise UsageError(
+            f"settings.{SETTING} in the manifest of {manifest.run_id} gives {wrong} a K below 0; repair or remove it."
+        )
+    return found

@@ -231,6 +231,8 @@ def _workloads(request: SweepRequest) -> dict[str, Workload]:
 
 def _check_refine(request: SweepRequest) -> None:
     options.share(request.half_width, "--half-width")
+    if not request.refine and request.half_width != SweepRequest.half_width:
+        raise UsageError("--half-width is the width at which --refine stops; give both, or neither.")
     if request.budget is not None:
         options.seconds(request.budget, "--budget")
         if not request.refine:

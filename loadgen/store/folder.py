@@ -15,7 +15,7 @@ from loadgen.load.record import RequestRecord
 from loadgen.metrics.model import CounterDelta, GaugeSample, HistogramDelta
 from loadgen.store.codec import decode, encode
 from loadgen.store.jsonl import Appender, read, unwritable
-from loadgen.store.model import CellKey, CellResult, Manifest, ServerFacts
+from loadgen.store.model import SCHEMA, CellKey, CellResult, Manifest, ServerFacts
 from loadgen.store.requests import StoredRequest, pack, read_requests
 
 RUNS = Path("runs")
@@ -111,16 +111,27 @@ class RunFolder:
         if not path.exists():
             raise UsageError(f"{self.path} holds no run (manifest.json is missing); `loadgen runs` lists the runs.")
         try:
-            return decode(path.read_bytes(), Manifest)
+            found = decode(path.read_bytes(), Manifest)
         except ValueError as error:
             raise UsageError(
                 f"{path} cannot be read ({error}): damaged, or from another version of loadgen; repair or remove it."
             ) from error
+        if found.schema != SCHEMA:
+            raise UsageError(
+                f"{path} is of schema {found.schema} and this loadgen reads schema {SCHEMA}: read it with the loadgen "
+                f"that wrote it ({found.loadgen_version})."
+            )
+        return found
 
     def cells(self) -> tuple[CellResult, ...]:
         """The measured cells in the order in which they ended; of a cell that stands twice, the first."""
         seen: dict[CellKey, CellResult] = {}
-        for cell in read(self.path / "cells.jsonl", CellResult):
+        path = self.path / "cells.jsonl"
+        for number, cell in enumerate(read(path, CellResult), 1):
+            if cell.key.level < 1:
+                raise UsageError(
+                    f"{path}:{number} has a cell at {cell.key.level} concurrent requests; remove that line."
+                )
             seen.setdefault(cell.key, cell)
         return tuple(seen.values())
 

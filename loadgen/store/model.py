@@ -7,6 +7,9 @@ from loadgen.load.shape import ClientHealth
 from loadgen.load.summary import Distribution
 from loadgen.metrics.model import CounterDelta, GaugeSummary
 
+SCHEMA = 1
+"""Of manifest.json."""
+
 
 @dataclass(frozen=True, order=True)
 class Condition:
@@ -117,4 +120,4 @@ class Manifest:
     hardware: dict[str, Any]
     """This machine and, for the simulator, its preset's name."""
     settings: dict[str, Any] = field(default_factory=dict)
-    schema: int = 1
+    schema: int = SCHEMA

@@ -299,3 +299,8 @@ def test_the_answer_speaks_only_of_loads_that_gain(run_of: Any, manifest: Any) -
     leaning = analyse(manifest(), noisy)
     assert "every load" not in leaning.answer
     assert "whether it costs at 1, 2" in leaning.answer
+
+
+def test_a_level_without_baseline_cells_is_named_in_the_answer(run_of: Any, manifest: Any) -> None:
+    cells = [cell for cell in run_of(C86) if cell.key.profile != "baseline" or cell.key.level != 32]
+    assert "(32 was tried and has no valid cell)" in analyse(manifest(), cells).answer

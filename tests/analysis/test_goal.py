@@ -8,7 +8,7 @@ import pytest
 
 from loadgen.analysis.capacity_model import LoadPoint, RequestTimes, Slo, Verdict
 from loadgen.analysis.findings import analyse
-from loadgen.analysis.goal import Goal, SloTable, finding_words, goal_of, more_seconds, slo_table
+from loadgen.analysis.goal import Goal, SloTable, finding_words, goal_of, milliseconds, more_seconds, slo_table
 from loadgen.analysis.schedule import Choice, make_schedule
 from loadgen.analysis.schedule_edges import Rung
 from loadgen.analysis.schedule_slo import out_words
@@ -223,3 +223,11 @@ def test_where_the_run_found_no_setting_the_claim_is_by_throughput(cell: Any, ma
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.03, "30 ms"), (0.9996, "1000 ms"), (1.0, "1000 ms"), (2.5, "2500 ms"), (10.0, "10 s"), (1234.0, "1234 s")],
+)
+def test_limits_are_written_without_an_exponent(seconds: float, words: str) -> None:
+    assert milliseconds(seconds) == words

@@ -12,6 +12,7 @@ from loadgen.analysis.ladder import LadderArm, ladder_of
 from loadgen.analysis.pairs import pair_cells
 from loadgen.analysis.recommendation import advise, schedules
 from loadgen.analysis.schedule import Choice
+from loadgen.errors import UsageError
 from loadgen.store.model import CellResult, Manifest, ServerFacts
 
 LADDER = {
@@ -149,3 +150,21 @@ def test_what_is_claimed_fits_the_version(version: str, choice: Choice, cell: An
     assert advice is not None
     assert (advice.choice, advice.can_schedule) == (choice, choice is Choice.SCHEDULE)
     assert advice.edges
+
+
+@pytest.mark.parametrize(
+    ("key", "junk"),
+    [
+        ("ladder", ["ngram-k4"]),
+        ("ladder", {"ngram-k4": 4}),
+        ("ladder", {"ngram-k4": {"of": "ngram"}}),
+        ("ladder", {"ngram-k4": {"of": "ngram", "k": "four"}}),
+        ("ladder", {"ngram-k4": {"of": "ngram", "k": -4}}),
+        ("goal", "fast"),
+        ("goal", {"objective": "speed"}),
+        ("goal", {"slos": [{"limit_s": "soon"}]}),
+    ],
+)
+def test_junk_in_the_settings_is_one_sentence(key: str, junk: object, cell: Any, manifest: Any) -> None:
+    with pytest.raises(UsageError, match=rf"settings\.{key} in the manifest of .* repair or remove it"):
+        analyse(manifest(settings={key: junk}), [cell("baseline"), cell("ngram")])

@@ -48,6 +48,7 @@ def test_refine_starts_with_single_repeats_and_plans_its_looks() -> None:
         SweepRequest(budget="10m"),
         SweepRequest(refine=True, budget="soon"),
         SweepRequest(refine=True, half_width="150%"),
+        SweepRequest(half_width="5%"),
         SweepRequest(order="sideways"),
         SweepRequest(sessions=0),
         SweepRequest(start_timeout_s=float("nan")),

@@ -9,7 +9,7 @@ import pytest
 from loadgen.errors import UsageError
 from loadgen.load.record import Outcome, RequestRecord
 from loadgen.metrics.model import HistogramDelta
-from loadgen.store.codec import convert
+from loadgen.store.codec import convert, encode
 from loadgen.store.folder import RunFolder, create_run, find_run, list_runs
 from loadgen.store.lock import FolderLock
 from loadgen.store.model import CellKey, CellResult, Condition, Manifest
@@ -158,3 +158,42 @@ def make_key() -> CellKey:
 def test_convert_says_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="not a Condition"):
         convert({"workload": 3}, Condition)
+
+
+def test_a_manifest_of_a_later_schema_is_one_sentence(tmp_path: Path) -> None:
+    manifest = Manifest(
+        run_id="x",
+        created_at="2026-11-29T16:20:00.000Z",
+        loadgen_version="9.0.0",
+        argv=(),
+        engine="process",
+        engine_reason="",
+        simulated=False,
+        profiles=("baseline",),
+        against="baseline",
+        methods={},
+        num_speculative_tokens={},
+        conditions=(),
+        levels=(1,),
+        repeats=1,
+        sessions=1,
+        seed=1,
+        quick=False,
+        order="blocks",
+        sampling={},
+        hardware={},
+        schema=2,
+    )
+    (tmp_path / "manifest.json").write_bytes(encode(manifest))
+    with pytest.raises(UsageError, match=r"is of schema 2 and this loadgen reads schema 1: .*9\.0\.0"):
+        RunFolder(tmp_path).manifest()
+
+
+@pytest.mark.parametrize("level", [0, -4])
+def test_a_cell_at_no_load_is_one_sentence(tmp_path: Path, make_cell: Callable[..., CellResult], level: int) -> None:
+    run = RunFolder(tmp_path)
+    for at in (1, level):
+        run.append_cell(make_cell(level=at))
+    run.close()
+    with pytest.raises(UsageError, match=rf"cells\.jsonl:2 has a cell at {level} concurrent"):
+        RunFolder(tmp_path).cells()
