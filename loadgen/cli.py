@@ -90,6 +90,10 @@ _ENVIRONMENT = {
 """Faults of the machine or of a path that was given: a person can mend them, so they are told in one sentence."""
 
 
+_MEASURING = {"sweep", "answer", "verify", "lossless", "analyse"}
+"""Commands that may end well and without a verdict."""
+
+
 def _take_any_character() -> None:
     """A terminal or pipe that is not UTF-8 (LANG=C) gets ? for what it cannot show, and no traceback."""
     for stream in (sys.stdout, sys.stderr):
@@ -108,6 +112,10 @@ def main() -> None:
     _take_any_character()
     try:
         app()
+    except SystemExit as ending:
+        if ending.code == ExitCode.NO_VERDICT and {*sys.argv[1:2]} & _MEASURING and "--json" not in sys.argv:
+            _say("exit code 3: measured, and no verdict yet; make calls that an error, which it is not.")
+        raise
     except LoadgenError as error:
         _say(str(error))
         sys.exit(error.exit_code)

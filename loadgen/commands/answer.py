@@ -64,7 +64,7 @@ def command(
     as_json: Progress = False,
 ) -> None:
     """Answer speculate or not, how much, and until which load: measure a ladder of K, make the schedule, put it to the
-    test. Ends with 0 if the advice holds, 1 if it does not, 3 if that cannot be told yet.
+    test. Exit codes: 0 the advice holds, 1 it does not, 2 wrong use, 3 measured without a verdict, 130 interrupted.
 
     Example: loadgen answer --profile ngram --workload code-edit
     """

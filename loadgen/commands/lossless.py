@@ -52,7 +52,8 @@ def command(
     runs: Runs = RUNS,
     as_json: Annotated[bool, typer.Option("--json", help="The whole finding as JSON on stdout.")] = False,
 ) -> None:
-    """Test whether speculation changes what the model says. Exit code 0: same quality; 1: differs; 3: not tested.
+    """Test whether speculation changes what the model says. Exit codes: 0 same quality, 1 differs,
+    2 wrong use, 3 not tested, 130 interrupted.
 
     Example: loadgen lossless --profile ngram --temperature 0,0.8
     """

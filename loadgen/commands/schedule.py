@@ -17,7 +17,7 @@ def command(
 ) -> None:
     """Print the batch-size schedule in vLLM's own syntax, what it gains over the best static K and over no speculation,
     or why something else is better. With --slo a setting that does not surely keep the limits at a load is out there.
-    Writes nothing.
+    Writes nothing. Exit codes: 0 an advice, 2 wrong use, 3 none yet.
 
     Example: loadgen schedule latest --slo ttft_p99=500ms --slo tpot_p99=30ms
     """

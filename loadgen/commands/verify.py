@@ -27,7 +27,8 @@ def command(
     as_json: Progress = False,
 ) -> None:
     """Put a run's advice to the test: fresh prompts, the schedule beside the best static K and no speculation, at every
-    load and at the schedule's edges. Ends with 0 if it holds, 1 if it does not, 3 if that cannot be told yet.
+    load and at the schedule's edges. Exit codes: 0 it holds, 1 it does not, 2 wrong use, 3 measured without a verdict,
+    130 interrupted.
 
     Example: loadgen verify latest --margin 0.03
     """

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+from loadgen import cli
 from loadgen.analysis.verify_model import Verdict
 from loadgen.cli import app
 from loadgen.commands import sweep_run
@@ -93,11 +94,32 @@ def test_a_verdict_is_an_exit_code(verdict: Verdict, code: int) -> None:
     assert verdict_code(verdict) == code
 
 
-@pytest.mark.parametrize("command", ["schedule", "verify", "answer"])
+@pytest.mark.parametrize("command", ["schedule", "verify", "answer", "sweep", "lossless"])
 def test_each_help_ends_with_an_example(command: str) -> None:
     shown = CliRunner().invoke(app, [command, "--help"])
     assert shown.exit_code == 0
-    assert f"Example: loadgen {command}" in " ".join(shown.output.split())
+    told = " ".join(shown.output.split())
+    assert f"Example: loadgen {command}" in told
+    assert "Exit codes: 0 " in told
+    assert all(code in told for code in ("2 wrong use", "3 "))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [(["analyse", "x"], True), (["analyse", "--json"], False), (["runs"], False)]
+)
+def test_three_is_told_in_words(
+    words: list[str], says: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`make: *** Error 3` stood alone below a normal "inconclusive"."""
+
+    def ends() -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr(cli, "app", ends)
+    monkeypatch.setattr("sys.argv", ["loadgen", *words])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert ("exit code 3: measured, and no verdict yet" in capsys.readouterr().err) is says
 
 
 def test_a_run_that_advises_nothing_cannot_be_verified(in_process: Any, tmp_path: Path) -> None:
