@@ -24,6 +24,7 @@ from loadgen.report.words import (
     clean,
     condition_words,
     crossing_words,
+    foretold,
     headline,
     headline_caveat,
     level_checks,
@@ -152,6 +153,8 @@ def _answer(findings: Findings, simulated: str) -> RenderableType:
 
 def _advice(findings: Findings) -> Iterator[RenderableType]:
     """The recommendation with what it holds for."""
+    for told in foretold(findings):
+        yield Text(clean(told))
     advice = findings.recommendation
     if advice is None:
         return

@@ -207,6 +207,16 @@ def advice_words(findings: Findings) -> tuple[str, str, str]:
     return lead, setting, clean(advice.when)
 
 
+_FITTED = re.compile(r"^(.+?): fitted step cost .*; by it speculation pays (.+), measured: inconclusive")
+"""The note of `analysis/cost_notes.py` where no turn was found."""
+
+
+def foretold(findings: Findings) -> list[str]:
+    """Where no turn was found and the step cost could be fitted: the turn by that fit, labelled as such."""
+    found = (_FITTED.match(note) for note in findings.notes)
+    return [f"Foretold by the fitted step cost, not measured: {one[1]} pays {one[2]}." for one in found if one]
+
+
 def is_indicative(findings: Findings) -> bool:
     """True if a break-even rests on too few repeats or a quick run."""
     return any(b.indicative for c in findings.conditions for p in c.profiles for b in p.break_even.values())

@@ -7,7 +7,7 @@ import pytest
 
 from loadgen.analysis.model import Findings, Recommendation
 from loadgen.commands.conclude import find_findings
-from loadgen.report.words import advice_words
+from loadgen.report.words import advice_words, foretold
 from loadgen.store.folder import RunFolder
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "h200" / "dense8b"
@@ -36,3 +36,13 @@ def test_an_unmeasured_schedule_is_not_to_be_set(found: Findings) -> None:
 def test_no_speculation_is_an_option_left_out(found: Findings) -> None:
     off = replace(found, recommendation=Recommendation("speculative-config", None, "here", None, "because"))
     assert advice_words(off) == ("", "Leave --speculative-config out", "")
+
+
+def test_a_turn_that_was_not_found_is_foretold_where_the_cost_was_fitted(found: Findings) -> None:
+    note = (
+        "ngram on code-edit: fitted step cost (6 step times, 1.2% off): decoding is memory-bound up to 4; by it "
+        "speculation pays up to 11 (95 %: 5 to beyond 16), measured: inconclusive"
+    )
+    told = "Foretold by the fitted step cost, not measured: ngram on code-edit pays up to 11 (95 %: 5 to beyond 16)."
+    assert foretold(replace(found, notes=(note, "another note"))) == [told]
+    assert foretold(replace(found, notes=(note.replace("measured: inconclusive", "measured 12"),))) == []
