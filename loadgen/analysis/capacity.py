@@ -17,6 +17,7 @@ from loadgen.analysis.capacity_model import (
 )
 from loadgen.analysis.capacity_offer import Setting, Wish, offer
 from loadgen.analysis.capacity_words import capacity_words
+from loadgen.analysis.ladder import ladder_of
 from loadgen.analysis.model import ConditionFinding, Findings
 from loadgen.errors import UsageError
 from loadgen.store.model import Condition, Manifest
@@ -95,17 +96,23 @@ def _schedule(condition: Condition, findings: Findings, manifest: Manifest, poin
         return None
     ranges = [[int(part) for part in entry] for entry in value]
     depths = {k for _, _, k in ranges}
-    drafting = next((n for n, k in manifest.num_speculative_tokens.items() if k in depths and k > 0), None)
+    rungs = ladder_of(manifest)
+    under = {rung.k: name for name, rung in rungs.items() if rung.constant_schedule}
+    static = {k: n for n, k in manifest.num_speculative_tokens.items() if n not in under.values()}
+    static[0] = manifest.against
+    # Servers under a constant schedule show what a schedule itself costs; static ones do not.
+    servers, kind = (
+        (under, "servers under constant schedules") if depths <= under.keys() else (static, "static servers")
+    )
+    drafting = next((n for k, n in servers.items() if k in depths and k > 0), None)
     at = next((c for c in findings.conditions if c.condition == condition), None)
     if drafting is None or at is None:
         return None
-    by_depth = {k: points.get((condition, n), ()) for n, k in manifest.num_speculative_tokens.items()}
-    by_depth[0] = points.get((condition, manifest.against), ())
-    made = compose(ranges, _batches(at, drafting), by_depth)
+    made = compose(ranges, _batches(at, drafting), {k: points.get((condition, n), ()) for k, n in servers.items()})
     if len({point.source for point in made}) < 2:
         return None
     text = ",".join(f"[{first},{last},{k}]" for first, last, k in ranges)
-    return Setting(SCHEDULE_NAME, f"[{text}], put together from static servers", made, drafts=True)
+    return Setting(SCHEDULE_NAME, f"[{text}], put together from {kind}", made, drafts=True)
 
 
 def _batches(at: ConditionFinding, profile: str) -> dict[int, float]:

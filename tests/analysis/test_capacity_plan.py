@@ -206,6 +206,32 @@ def test_a_plan_names_each_setting_and_the_schedule(run_of: RunFactory, manifest
     assert any("estimates" in note for note in plan.notes)
 
 
+def test_a_schedule_is_put_together_from_what_a_schedule_costs_where_it_was_measured(
+    run_of: RunFactory, manifest: ManifestFactory
+) -> None:
+    measured = {
+        "ngram-k4": RATIOS,
+        "ngram-schedule-k0": dict.fromkeys(RATIOS, 0.98),
+        "ngram-schedule-k4": {level: 0.96 * ratio for level, ratio in RATIOS.items()},
+    }
+    rungs = {name: {"of": "ngram", "k": int(name[-1]), "constant_schedule": "schedule" in name} for name in measured}
+    made = manifest(
+        profiles=("baseline", *measured),
+        methods={"baseline": "none"} | dict.fromkeys(measured, "ngram"),
+        num_speculative_tokens=dict.fromkeys(measured, 4),
+        settings=manifest().settings | {"ladder": rungs},
+    )
+    cells = [cell for name, ratios in measured.items() for cell in run_of(ratios, profile=name)]
+    cells = list({(c.key.profile, c.key.level, c.key.repeat): c for c in cells}.values())
+    plain = analyse(manifest(), run_of(RATIOS)).recommendation
+    assert plain is not None
+    advised = replace(analyse(made, cells), recommendation=replace(plain, value=((1, 8, 4), (9, 256, 0))))
+    wish = Wish((Slo("tpot", 0.5, 0.02),), Demand(rate_per_s=50.0), Hardware())
+    plan = make_plan(advised, made, load_points(made, cells, spans_of(cells)), {}, wish)
+    assert "schedule" in [one.setting for one in plan.offers]
+    assert any("put together from servers under constant schedules" in note for note in plan.notes)
+
+
 def test_profiles_for_attribution_are_no_choice(run_of: RunFactory, manifest: ManifestFactory) -> None:
     cells = [*run_of(RATIOS), *run_of(dict.fromkeys(RATIOS, 1.3), profile="baseline-sync")]
     methods = {"baseline": "none", "ngram": "ngram", "baseline-sync": "none"}
