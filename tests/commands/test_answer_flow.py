@@ -77,7 +77,8 @@ def test_an_answer_goes_from_the_ladder_to_the_verdict(
     assert (again.margin, again.job.experiment.plan.repeats) == (0.05, 4)
     assert again.job.experiment.plan.seed not in (verification.seed, folder.manifest().seed)
     assert (folder.path / "verify-1" / "verification.json").is_file()
-    assert find_findings(folder).verification is None
+    # The last whole one stands until the new one is whole (tests/commands/test_last_verification.py).
+    assert find_findings(folder).verification is not None
 
 
 @pytest.mark.parametrize("margin", [0.0, -0.1, 1.0])
