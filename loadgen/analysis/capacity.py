@@ -65,8 +65,9 @@ def _settings(
     # Profiles for attribution (baseline-sync, the cost probe) explain; nobody would run them.
     names = [n for n in manifest.profiles if (condition, n) in points and _is_choice(n, manifest)]
     found = []
+    rungs = ladder_of(manifest)
     for name in names:
-        k = manifest.num_speculative_tokens.get(name)
+        k = rungs[name].k if name in rungs else manifest.num_speculative_tokens.get(name)
         found.append(
             Setting(
                 name,

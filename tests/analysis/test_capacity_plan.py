@@ -211,7 +211,7 @@ def test_a_schedule_is_put_together_from_what_a_schedule_costs_where_it_was_meas
 ) -> None:
     measured = {
         "ngram-k4": RATIOS,
-        "ngram-schedule-k0": dict.fromkeys(RATIOS, 0.98),
+        "ngram-schedule-k2": dict.fromkeys(RATIOS, 0.98),
         "ngram-schedule-k4": {level: 0.96 * ratio for level, ratio in RATIOS.items()},
     }
     rungs = {name: {"of": "ngram", "k": int(name[-1]), "constant_schedule": "schedule" in name} for name in measured}
@@ -225,10 +225,12 @@ def test_a_schedule_is_put_together_from_what_a_schedule_costs_where_it_was_meas
     cells = list({(c.key.profile, c.key.level, c.key.repeat): c for c in cells}.values())
     plain = analyse(manifest(), run_of(RATIOS)).recommendation
     assert plain is not None
-    advised = replace(analyse(made, cells), recommendation=replace(plain, value=((1, 8, 4), (9, 256, 0))))
+    advised = replace(analyse(made, cells), recommendation=replace(plain, value=((1, 8, 4), (9, 256, 2))))
     wish = Wish((Slo("tpot", 0.5, 0.02),), Demand(rate_per_s=50.0), Hardware())
     plan = make_plan(advised, made, load_points(made, cells, spans_of(cells)), {}, wish)
-    assert "schedule" in [one.setting for one in plan.offers]
+    known = {one.setting: one.detail for one in plan.offers}
+    assert "schedule" in known
+    assert known["ngram-schedule-k2"] == "K = 2"
     assert any("put together from servers under constant schedules" in note for note in plan.notes)
 
 
