@@ -295,4 +295,5 @@ def _progress(progress: LoadProgress) -> None:
         f"{progress.phase}  {progress.elapsed_s:5.1f} s  {progress.in_flight} in flight  {progress.finished} done  "
         f"{progress.failed} failed  {progress.tokens_per_s:,.0f} tokens/s"
     )
-    typer.echo(f"\r\033[K{line}", err=True, nl=False)
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        typer.echo(f"\r\033[K{line}", err=True, nl=False)

@@ -2,12 +2,10 @@
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -18,6 +16,7 @@ from loadgen.clock import utc_now
 from loadgen.commands import lossless_files as files
 from loadgen.commands.conclude import print_json
 from loadgen.commands.lossless_setup import LosslessRequest, check_request, make_plan, prepare_experiment, prompt_count
+from loadgen.commands.sweep_measure import hurry, stop_signals
 from loadgen.commands.sweep_setup import Experiment, start_requests
 from loadgen.engines.base import Engine, ReadyServer
 from loadgen.engines.choose import choose_engine
@@ -33,7 +32,7 @@ from loadgen.report.summary import dumps
 from loadgen.store.folder import RunFolder, create_run, write_whole
 from loadgen.store.lock import FolderLock
 from loadgen.store.model import ServerFacts
-from loadgen.sweep.events import Listener, Notice
+from loadgen.sweep.events import Notice, SweepEvent
 from loadgen.sweep.interrupt import InterruptedRunError
 from loadgen.sweep.lossless_flow import LosslessRun
 from loadgen.sweep.lossless_journal import Journal
@@ -41,6 +40,7 @@ from loadgen.sweep.lossless_plan import LosslessPlan
 from loadgen.sweep.lossless_seeds import decide_seeds
 from loadgen.sweep.lossless_servers import EngineServers
 from loadgen.sweep.simulated import SENTENCE, tells_simulated
+from loadgen.sweep.steady import SteadyListener
 from loadgen.sweep.tokens import measure_chars_per_token
 from loadgen.workloads.base import Prompt, PromptRequest
 from loadgen.workloads.lengths import ratio_counter
@@ -58,7 +58,7 @@ class _Job:
     experiment: Experiment
     engine: Engine
     folder: RunFolder
-    listener: Listener
+    listener: SteadyListener
     journal: Journal
 
     @property
@@ -117,9 +117,10 @@ def _carry_out(
             job = _Job(stored, experiment, engine, folder, listener, journal)
             try:
                 finding, plan = uvloop.run(_run(job))
-            except InterruptedRunError:
+            except (InterruptedRunError, asyncio.CancelledError):
                 if not as_json:
-                    typer.echo(f"Interrupted: {files.resume_words(folder)} goes on.", err=True)
+                    with contextlib.suppress(OSError):  # the terminal may be gone
+                        typer.echo(f"Interrupted: {files.resume_words(folder)} goes on.", err=True)
                 return ExitCode.INTERRUPTED
             except LoadgenError as error:
                 if not journal.answers:
@@ -134,8 +135,20 @@ async def _run(job: _Job) -> tuple[LosslessFinding, LosslessPlan]:
     """The verdict and the plan it was found by; no server is left, whatever happens."""
     task = asyncio.current_task()
     assert task is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    stopping = False
+
+    def interrupt() -> None:
+        nonlocal stopping
+        if stopping:
+            hurry(job.engine)
+        stopping = True
+        task.cancel()
+
+    for number in stop_signals():
+        asyncio.get_running_loop().add_signal_handler(number, interrupt)
+    job.listener.when_lost = interrupt
+    if job.listener.lost:
+        raise InterruptedRunError("interrupted")
     starts = start_requests(job.experiment, job.asked.sweep, job.folder)
     servers = EngineServers(job.engine, starts, job.listener, lambda ready: _note_server(job.folder, ready))
     try:
@@ -148,8 +161,12 @@ async def _run(job: _Job) -> tuple[LosslessFinding, LosslessPlan]:
     except asyncio.CancelledError:
         raise InterruptedRunError("interrupted") from None
     finally:
-        await servers.stop()
-        await job.engine.close()
+        # A lost terminal while servers go down is no second signal.
+        stopping, job.listener.when_lost = True, lambda: None
+        try:
+            await servers.stop()
+        finally:
+            await job.engine.close()
 
 
 async def _plan(job: _Job, servers: EngineServers) -> LosslessPlan:
@@ -232,17 +249,17 @@ def _conclude(job: _Job, plan: LosslessPlan, finding: LosslessFinding, *, as_jso
     print_json("\n".join(_text(finding, reports["report.html"], simulated=stored.simulated)))
 
 
-def _listener(folder: RunFolder, *, as_json: bool) -> Listener:
-    from rich.console import Console
+def _listener(folder: RunFolder, *, as_json: bool) -> SteadyListener:
+    from loadgen.commands.lost_streams import PlainConsole, silence
 
-    shown: Listener = JsonListener() if as_json else LineListener(Console(stderr=True))
+    shown = JsonListener() if as_json else LineListener(PlainConsole())
 
-    def listen(event: Any) -> None:
-        shown(event)
+    def listen(event: SweepEvent) -> None:
         if isinstance(event, Notice):
             folder.append_event("notice", event.text)
+        shown(event)
 
-    return listen
+    return SteadyListener(listen, silence)
 
 
 def _text(finding: LosslessFinding, report: Path, *, simulated: bool) -> Iterator[str]:

@@ -13,6 +13,7 @@ from loadgen.commands.machine_limits import require_carried
 from loadgen.commands.sweep_setup import Experiment, SweepRequest, start_requests
 from loadgen.engines.base import Engine
 from loadgen.engines.credentials import key_variable
+from loadgen.engines.managed import ManagedEngine
 from loadgen.errors import ExitCode, LoadgenError, NoVerdictError, UsageError
 from loadgen.load.target import Target
 from loadgen.load.workers.closed_loop import run_workers
@@ -27,6 +28,7 @@ from loadgen.sweep.interrupt import InterruptedRunError
 from loadgen.sweep.plan import all_cells, stage_starts
 from loadgen.sweep.refine import Refiner
 from loadgen.sweep.run import Probe, SweepRun
+from loadgen.sweep.steady import SteadyListener, steady
 
 LONG_CELL_S = 120.0
 """Nobody expects a single cell to take longer: said before work starts."""
@@ -87,6 +89,8 @@ def _measured(job: Job, listener: Listener) -> LoadgenError | InterruptedRunErro
         uvloop.run(_run(job, listener))
     except (LoadgenError, InterruptedRunError) as ending:
         return ending
+    except asyncio.CancelledError:  # a third signal, while the servers went down: their guards end them
+        return InterruptedRunError("interrupted")
     return None
 
 
@@ -96,7 +100,14 @@ def stop_signals() -> tuple[signal.Signals, ...]:
     return (signal.SIGINT, signal.SIGTERM, *hangup)
 
 
-async def _run(job: Job, listener: Listener) -> None:
+def hurry(engine: Engine) -> None:
+    """What a second signal does: the servers that were started here are ended at once."""
+    if isinstance(engine, ManagedEngine):
+        engine.hurry()
+
+
+async def _run(job: Job, shown: Listener) -> None:
+    listener = steady(shown)
     cancel = asyncio.Event()
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
@@ -104,11 +115,15 @@ async def _run(job: Job, listener: Listener) -> None:
     def interrupt() -> None:
         if cancel.is_set() and task is not None:
             task.cancel()
+            hurry(job.engine)
         cancel.set()
         listener(Notice("Stopping: servers go down, what was measured is kept."))
 
     for number in stop_signals():
         loop.add_signal_handler(number, interrupt)
+    listener.when_lost = cancel.set
+    if listener.lost:
+        cancel.set()
     plan = job.experiment.plan
     measurer = CellMeasurer(plan, job.folder, job.experiment.workloads, cancel)
     diagnosis = DiagnosticProbe if job.request.diagnose else None
@@ -203,17 +218,18 @@ def _announce(job: Job, listener: Listener) -> None:
 
 @contextmanager
 def listening(against: str, *, as_json: bool) -> Iterator[Listener]:
-    """One display for everything that is measured inside: live in a terminal, else lines; JSON lines if asked for."""
-    from rich.console import Console
-
+    """One display for everything that is measured inside: live in a terminal, else lines; JSON lines if asked for. It
+    is steady: where nobody reads it any more, the run stops as it does for a closed terminal.
+    """
+    from loadgen.commands.lost_streams import PlainConsole, silence
     from loadgen.report.live import JsonListener, LineListener, LiveListener
 
     if as_json:
-        yield JsonListener()
+        yield SteadyListener(JsonListener(), silence)
         return
-    console = Console(stderr=True)
+    console = PlainConsole()
     if not console.is_terminal:
-        yield LineListener(console, against)
+        yield SteadyListener(LineListener(console, against), silence)
         return
     with LiveListener(console, against) as live:
-        yield live
+        yield SteadyListener(live, silence)

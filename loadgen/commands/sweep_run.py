@@ -88,7 +88,8 @@ def _carry_out(job: Job) -> ExitCode:
         write(folder, findings)
         show(folder, findings, as_json=job.as_json)
     if isinstance(outcome, InterruptedRunError) and not job.as_json:
-        typer.echo(f"Interrupted: {resume_words(folder)} goes on.", err=True)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            typer.echo(f"Interrupted: {resume_words(folder)} goes on.", err=True)
     if isinstance(outcome, LoadgenError):
         raise with_resume(outcome, folder, "sweep")
     return answer_code(findings)

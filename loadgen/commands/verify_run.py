@@ -20,6 +20,7 @@ from loadgen.store.folder import RUNS, RunFolder, write_whole
 from loadgen.store.lock import FolderLock
 from loadgen.sweep.events import Listener, Notice
 from loadgen.sweep.interrupt import InterruptedRunError
+from loadgen.sweep.steady import steady
 from loadgen.sweep.verify import OpenProbe, open_runs
 
 
@@ -48,9 +49,10 @@ def tell_interrupted(folder: RunFolder, command: str, *, as_json: bool) -> None:
     if as_json:
         from loadgen.report.live import JsonListener
 
-        JsonListener()(Notice(text))
+        steady(JsonListener())(Notice(text))
     else:
-        typer.echo(text, err=True)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            typer.echo(text, err=True)
 
 
 def carry_out(prepared: Prepared, listener: Listener) -> Verification:

@@ -54,6 +54,7 @@ class ChildProcess:
         self._guard: subprocess.Popen[bytes] | None = None
         self._reports: _Reports | None = None
         self._transport: asyncio.ReadTransport | None = None
+        self._connecting: asyncio.Task[None] | None = None
         self._log_start = 0
 
     async def launch(self) -> int:
@@ -63,8 +64,9 @@ class ChildProcess:
         self._guard = _start_guard()
         try:
             self._reports = _Reports(self)
-            loop = asyncio.get_running_loop()
-            self._transport, _ = await loop.connect_read_pipe(lambda: self._protocol, self._guard.stdout)
+            # Not to be cancelled half-way: nobody would hear of the guard's end, and `stop` would wait for ever.
+            self._connecting = asyncio.create_task(self._connect(self._guard))
+            await asyncio.shield(self._connecting)
             self._send_order()
             return await asyncio.shield(self._protocol.started)
         except BaseException:
@@ -89,8 +91,15 @@ class ChildProcess:
                 await asyncio.shield(self._protocol.gone)
         except TimeoutError:
             self._kill()
-            await asyncio.shield(self._protocol.gone)
+            await asyncio.wait({self._protocol.gone}, timeout=_GUARD_SLACK_S)
         self._tidy()
+
+    def hurry(self) -> None:
+        """SIGKILL for the server and all it started, whatever grace is left; a `stop` under way ends by that."""
+        self._let_go()
+        if self._guard:
+            with contextlib.suppress(ProcessLookupError):
+                self._guard.send_signal(signal.SIGUSR1)
 
     def new_log(self) -> str:
         """What this server wrote to its log so far."""
@@ -120,6 +129,10 @@ class ChildProcess:
             name = f"signal {-self.returncode}"
         hint = " (out of memory? the kernel's killer sends it)" if name == "SIGKILL" else ""
         return f"was ended by {name}{hint}"
+
+    async def _connect(self, guard: subprocess.Popen[bytes]) -> None:
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.connect_read_pipe(lambda: self._protocol, guard.stdout)
 
     @property
     def _protocol(self) -> "_Reports":

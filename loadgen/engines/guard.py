@@ -3,8 +3,8 @@
 Started as a file of its own (`python -I -S guard.py`), so it imports nothing of loadgen. It reads one JSON line
 `{"command": [...], "environment": {...}, "log": PATH, "cwd": PATH, "graces": {"SIGINT": s, "SIGTERM": s, …}}` from
 stdin; the environment travels here and not on the command line, where `ps` would show its tokens. When stdin ends
-(loadgen closed it, or died), the server is stopped. It tells on stdout: `pid N`, `failed REASON`, `exit CODE`,
-`signal NAME`, and `left PID…` for what even SIGKILL did not end.
+(loadgen closed it, or died), the server is stopped; on SIGUSR1 by SIGKILL at once. It tells on stdout: `pid N`,
+`failed REASON`, `exit CODE`, `signal NAME`, and `left PID…` for what even SIGKILL did not end.
 """
 
 import contextlib
@@ -78,12 +78,18 @@ class Guard:
         self.wanted_down = False
         signal.signal(signal.SIGTERM, self.want_down)
         signal.signal(signal.SIGHUP, self.want_down)
+        self.hurried = False
+        signal.signal(signal.SIGUSR1, self.hurry)
         self.server = spawn(order)
         self.running = True
 
     def want_down(self, *_: object) -> None:
         """Someone wants this process gone: then the server must go first."""
         self.wanted_down = True
+
+    def hurry(self, *_: object) -> None:
+        """Loadgen was asked twice to end: no grace is left."""
+        self.wanted_down = self.hurried = True
 
     def reap(self) -> bool:
         """Takes in every child that ended and tells of the server's end; True if no child is left at all."""
@@ -130,11 +136,14 @@ class Guard:
         # A server that ended by itself was not interrupted: what it left behind gets no second polite request.
         names = STOP_SIGNALS if self.running else STOP_SIGNALS[1:]
         for name in names:
+            last = name == STOP_SIGNALS[-1]
             if self.reap():
                 return
+            if self.hurried and not last:
+                continue
             self.send(name)
             until = time.monotonic() + self.graces[name]
-            while not self.reap() and (left := until - time.monotonic()) > 0:
+            while not self.reap() and (left := until - time.monotonic()) > 0 and (last or not self.hurried):
                 self.sleep([], left)
         if not self.reap():
             tell("left " + " ".join(str(pid) for pid in sorted(descendants())))

@@ -1,6 +1,7 @@
 """What the engines that start child processes share: start, readiness, watching, stop."""
 
 import asyncio
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,6 +65,7 @@ class ManagedEngine(ABC):
         """A server that has answered one completion; ServerError with the log's last lines if it cannot."""
         began = now_s()
         name = request.profile.name
+        listener = _steady(listener)
 
         def report(phase: str, detail: str) -> None:
             if phase == "waiting" and (line := child.log_tail(1)):
@@ -104,7 +106,7 @@ class ManagedEngine(ABC):
 
     async def stop(self, server: ReadyServer, listener: EngineListener) -> None:
         """Nothing of the server is left; raises nothing for a dead one."""
-        await self._end(server.url, server.profile, listener)
+        await self._end(server.url, server.profile, _steady(listener))
 
     async def check_alive(self, server: ReadyServer) -> str | None:
         """None while the server's process runs; else how it ended, with its last words."""
@@ -117,6 +119,11 @@ class ManagedEngine(ABC):
     async def close(self) -> None:
         """Ends whatever still runs."""
         await asyncio.gather(*(self._end(url, "", _ignore) for url in tuple(self._children)))
+
+    def hurry(self) -> None:
+        """Every server gets SIGKILL at once, with all it started: for who asks a second time to end."""
+        for child in tuple(self._children.values()):
+            child.hurry()
 
     async def _ready_or_ended(self, child: ChildProcess, prober: Prober, request: StartRequest) -> Readiness:
         """Whichever comes first: a server that dies is not waited for (case C88)."""
@@ -164,6 +171,16 @@ class ManagedEngine(ABC):
 def _last_words(child: ChildProcess) -> str:
     tail = child.log_tail()
     return f"\nLast lines of its log:\n{tail}" if tail else " It wrote nothing to its log."
+
+
+def _steady(listener: EngineListener) -> EngineListener:
+    """The listener without the errors of a lost terminal: a server must be stopped whoever listens."""
+
+    def tell(event: EngineEvent) -> None:
+        with contextlib.suppress(OSError, SystemExit):
+            listener(event)
+
+    return tell
 
 
 def _ignore(event: EngineEvent) -> None:

@@ -167,6 +167,8 @@ class JsonListener:
             return
         # Looked up at each call, so that a redirected stderr is honoured.
         stream = self._stream or sys.stderr
+        if stream is None:  # closed by the script that started us
+            return
         facts = asdict(event.event if isinstance(event, ServerProgress) else event)
         facts.pop("resumed_rates", None)  # thousands of them, maybe; they stand in cells.jsonl
         stream.write(dumps({"event": EVENT_NAMES[type(event)], **facts}, indent=None) + "\n")

@@ -1,5 +1,6 @@
 """The one live display of a sweep; lines where there is no terminal."""
 
+import contextlib
 from types import TracebackType
 from typing import Self
 
@@ -51,7 +52,8 @@ class LiveListener:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
-            self._live.stop()
+            with contextlib.suppress(OSError, SystemExit):  # the terminal may be gone
+                self._live.stop()
             self._live = None
 
     def __call__(self, event: SweepEvent) -> None:
