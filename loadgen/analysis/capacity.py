@@ -23,6 +23,8 @@ from loadgen.errors import UsageError
 from loadgen.store.model import Condition, Manifest
 
 Points = Mapping[tuple[Condition, str], Sequence[LoadPoint]]
+STATIC, CONSTANT = "static servers", "servers under constant schedules"
+"""What a schedule's levels are put together from."""
 OpenPoints = Mapping[tuple[Condition, str], Sequence[OpenPoint]]
 
 
@@ -102,9 +104,7 @@ def _schedule(condition: Condition, findings: Findings, manifest: Manifest, poin
     static = {k: n for n, k in manifest.num_speculative_tokens.items() if n not in under.values()}
     static[0] = manifest.against
     # Servers under a constant schedule show what a schedule itself costs; static ones do not.
-    servers, kind = (
-        (under, "servers under constant schedules") if depths <= under.keys() else (static, "static servers")
-    )
+    servers, kind = (under, CONSTANT) if depths <= under.keys() else (static, STATIC)
     drafting = next((n for k, n in servers.items() if k in depths and k > 0), None)
     at = next((c for c in findings.conditions if c.condition == condition), None)
     if drafting is None or at is None:
@@ -219,7 +219,7 @@ def _notes(offers: Sequence[Offer], demand: Demand | None) -> tuple[str, ...]:
     if ended:
         tops = ", ".join(f"{o.setting} on {o.condition.workload} {o.ceiling.top:g} in flight" for o in ended)
         notes.append(f"Nothing is said beyond the measured levels ({tops}): measure higher ones to see more.")
-    if any(o.setting == SCHEDULE_NAME for o in offers):
+    if any(o.setting == SCHEDULE_NAME and o.detail.endswith(STATIC) for o in offers):
         notes.append(
             "The schedule is put together from static servers; only `loadgen verify` shows what it costs by itself."
         )
