@@ -95,7 +95,7 @@ def _speculation(asked: Any, effective: Settings) -> list[tuple[str, Any, Any]]:
     if not isinstance(got, Mapping):
         return [("speculative-config", asked.get("method", "a method"), NOTHING)]
     keys = ("method", "num_speculative_tokens", SCHEDULE)
-    return [(key, asked.get(key), NOTHING if got.get(key) is None else got[key]) for key in keys]
+    return [(key, asked.get(key), NOTHING if got[key] is None else got[key]) for key in keys if key in got]
 
 
 def _shown(value: Any) -> str:
@@ -113,8 +113,10 @@ def schedule_ignored(claim: Claim, servers: Sequence[ServerFacts], cells: Sequen
         said = server.effective.get("overrides") if server.profile == name else None
         if isinstance(said, list) and any(DROPPED in str(text) for text in said):
             return f"vLLM dropped the schedule of {name}: {next(str(text) for text in said if DROPPED in str(text))}"
-        running = server.effective.get("speculation") if server.profile == name else None
-        if isinstance(running, Mapping) and running.get(SCHEDULE) is None:
+        if server.profile != name or "speculation" not in server.effective:
+            continue
+        running = server.effective["speculation"]
+        if running is None or (isinstance(running, Mapping) and running.get(SCHEDULE, ...) is None):
             return f"vLLM dropped the schedule of {name}: its /server_info has none"
     off = next((first for first, _, k in claim.schedule if k == 0), None)
     if off is None:

@@ -91,7 +91,7 @@ class Prober:
                 result = await attempt()
             except ConnectionRefusedError:
                 result, self._last = None, "nobody listens yet"
-            except (httpx2.TransportError, OSError) as error:
+            except (httpx2.RequestError, OSError) as error:
                 result, self._last = None, f"{type(error).__name__} {error}".strip()
             if result is not None:
                 self._report(phase, f"after {now_s() - since:.1f} s")
@@ -119,7 +119,8 @@ class Prober:
         if response.status_code != 200:
             return None
         models = _json(response).get("data")
-        return models[0] if isinstance(models, list) and models and "id" in models[0] else None
+        first = models[0] if isinstance(models, list) and models else None
+        return first if isinstance(first, dict) and "id" in first else None
 
     async def _completion(self, client: httpx2.AsyncClient, model: str) -> bool | None:
         """True once text came back. Chat is tried where plain completions are missing or empty."""
@@ -140,7 +141,7 @@ class Prober:
     async def _version(self, client: httpx2.AsyncClient) -> str | None:
         try:
             response = await client.get("/version")
-        except httpx2.TransportError:
+        except httpx2.RequestError:
             return None
         version = _json(response).get("version") if response.status_code == 200 else None
         return str(version) if version else None
@@ -179,7 +180,7 @@ def _text(body: Mapping[str, Any]) -> bool:
 def _json(response: httpx2.Response) -> dict[str, Any]:
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
 

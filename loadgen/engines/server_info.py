@@ -5,6 +5,7 @@ by value; without it, and in versions that do not know the parameter, it gives t
 Read in the sources of 0.32 and in a dump of its CPU build.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ import httpx2
 from loadgen.engines.effective import fields_of
 
 TIMEOUT_S = 60.0
-"""The first answer gathers facts of the machine, which calls other programs."""
+"""For the whole answer, however it drips: the first one gathers facts of the machine, which calls other programs."""
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 _GRAPH_MODES = {0: "NONE", 1: "PIECEWISE", 2: "FULL", (2, 0): "FULL_DECODE_ONLY", (2, 1): "FULL_AND_PIECEWISE"}
 _COMPILATION_MODES = {0: "NONE", 1: "STOCK_TORCH_COMPILE", 2: "DYNAMO_TRACE_ONCE", 3: "VLLM_COMPILE"}
@@ -42,21 +43,24 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
 """Our name, and where VllmConfig has it."""
 
 
-async def ask_server_info(client: httpx2.AsyncClient) -> dict[str, Any]:
+async def ask_server_info(client: httpx2.AsyncClient, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
     """What the server says it runs with, under the names of `effective_from_log`; empty for one that is not in dev
-    mode. Never raises: this is beside what is measured.
+    mode, or whose answer cannot be read. Never raises: this is beside what is measured.
     """
     try:
-        response = await client.get("/server_info", params={"config_format": "json"}, timeout=TIMEOUT_S)
+        async with asyncio.timeout(timeout_s):
+            response = await client.get("/server_info", params={"config_format": "json"}, timeout=timeout_s)
         body = response.json() if response.status_code == 200 else None
-    except (httpx2.TransportError, ValueError):
+    # A body nested too deeply is a RecursionError.
+    except (httpx2.HTTPError, OSError, ValueError, RecursionError):
         return {}
     return effective_from_info(body) if isinstance(body, Mapping) else {}
 
 
 def effective_from_info(body: Mapping[str, Any]) -> dict[str, Any]:
     """The answer's facts: those of `_PLACES` as far as they are there, `model_runner` (`v1`, `v2`) where the
-    environment sets it, and `speculation`: method, K and schedule as they are in force, None without speculation.
+    environment sets it, and `speculation`: method, K and schedule as they are in force, None without speculation. What
+    has another form than vLLM gives it is unknown and left out.
     """
     config, environment = body.get("vllm_config"), body.get("vllm_env")
     found: dict[str, Any] = {}
@@ -73,33 +77,33 @@ def _from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, section, key in _PLACES:
         part = config.get(section)
-        if isinstance(part, Mapping) and part.get(key) is not None:
-            found[name] = _READ.get(name, _plain)(part[key])
-    if "speculative_config" in config:
-        found["speculation"] = _speculation(config["speculative_config"])
+        value = part.get(key) if isinstance(part, Mapping) else None
+        if value is not None and (read := _READ.get(name, _plain)(value)) is not None:
+            found[name] = read
+    speculation = config.get("speculative_config", "")
+    if speculation is None:
+        found["speculation"] = None
+    elif isinstance(speculation, Mapping):
+        keys = ("method", "num_speculative_tokens", SCHEDULE)
+        found["speculation"] = {key: speculation[key] for key in keys if key in speculation}
     return found
 
 
-def _speculation(config: Any) -> dict[str, Any] | None:
-    if not isinstance(config, Mapping):
-        return None
-    return {key: config.get(key) for key in ("method", "num_speculative_tokens", SCHEDULE)}
-
-
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, int | float | bool) else str(value)
+    return value if isinstance(value, int | float | bool | str) else None
 
 
 def _enumeration(names: Mapping[Any, str]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        key = tuple(value) if isinstance(value, list) else value
-        return names.get(key, str(value))
+        if isinstance(value, list) and all(isinstance(one, int) for one in value):
+            return names.get(tuple(value), str(value))
+        return names.get(value, str(value)) if isinstance(value, int | str) else None
 
     return read
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "dtype": lambda value: str(value).removeprefix("torch."),
+    "dtype": lambda value: value.removeprefix("torch.") if isinstance(value, str) else None,
     "graph_mode": _enumeration(_GRAPH_MODES),
     "compilation_mode": _enumeration(_COMPILATION_MODES),
 }

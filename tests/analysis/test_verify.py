@@ -236,6 +236,10 @@ def test_what_was_asked_for_stands_beside_what_is_in_force() -> None:
     nothing = facts("ngram-schedule", speculation=None)
     (told,) = overrides(claim_of(), [nothing], {"ngram-schedule": asked})
     assert told == "ngram-schedule: asked for speculative-config ngram, runs with nothing"
+    assert "its /server_info has none" in schedule_ignored(claim_of(), [nothing], [])
+    unknown = facts("ngram-schedule", speculation={"method": "ngram"})
+    assert schedule_ignored(claim_of(), [unknown], []) == ""
+    assert overrides(claim_of(), [unknown], {"ngram-schedule": asked}) == ()
 
 
 def test_a_dropped_schedule_never_holds(cell: Any, manifest: Any) -> None:
