@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from loadgen.analysis.answer import best_gain, candidate, label, server_fault
 from loadgen.analysis.batchmap import batch_at, batches_of
+from loadgen.analysis.breakeven import spans
 from loadgen.analysis.capability import OLD_SWITCH, SCHEDULE, TWO_POOLS, Ability, ability
 from loadgen.analysis.goal import SloTable, within_words
 from loadgen.analysis.ladder import LadderArm
@@ -14,6 +15,7 @@ from loadgen.analysis.recommendation_advice import DEFAULT_END, Advice, edges_of
 from loadgen.analysis.schedule import Choice
 from loadgen.analysis.schedule_advice import OFF, STATIC, feasible, recommend_schedule, unpriced
 from loadgen.analysis.schedule_answer import best_k, load_range
+from loadgen.analysis.schedule_edges import whole_batch
 from loadgen.analysis.schedule_ladder import LadderFinding, ladder_findings
 from loadgen.analysis.schedule_slo import unmet_words
 from loadgen.profiles.model import BatchSchedule
@@ -48,6 +50,12 @@ class _Case:
     @property
     def status(self) -> BreakEvenStatus:
         return self.finding.break_even["output_tokens_per_s"].status
+
+    @property
+    def everywhere(self) -> bool:
+        """A sure gain at every level that was measured."""
+        verdict = self.finding.break_even["output_tokens_per_s"]
+        return self.status is BreakEvenStatus.PAYS_THROUGHOUT and verdict.sure_gains == verdict.tested_levels
 
     @property
     def crossings(self) -> tuple[Crossing, ...]:
@@ -91,11 +99,10 @@ def schedules(conditions: Sequence[ConditionFinding], situation: Situation) -> t
         ConditionFinding(one.condition, tuple(profile for profile in one.profiles if not server_fault(profile)))
         for one in conditions
     ]
-    end = situation.max_num_seqs or DEFAULT_END
     return ladder_findings(
         sound,
         situation.ladder,
-        max_num_seqs=end,
+        max_num_seqs=situation.max_num_seqs or DEFAULT_END,
         objective=situation.objective,
         slo=situation.slo,
         against=situation.against,
@@ -130,7 +137,7 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
         profile=best.of,
     )
     rest = [one for one in found if one.of == best.of and one is not best]
-    others = "".join(f" On {label(one.condition, among)}: {best_k(one)}." for one in rest)
+    others = "".join(_other_ladder(one, among) for one in rest)
     recommendation = replace(recommendation, why=recommendation.why + others, when=when, beyond=beyond)
     if told := unmet_words(best):
         recommendation = replace(recommendation, why=f"{told} {recommendation.why}")
@@ -159,13 +166,26 @@ def _for_ladder(conditions: Sequence[ConditionFinding], situation: Situation) ->
     )
 
 
+def _other_ladder(one: LadderFinding, among: Sequence[Condition]) -> str:
+    """What the run says of another of its conditions."""
+    off = all(k == 0 for *_, k in one.by_static.in_flight)
+    cure = ": send that to a server without speculation" if off else ""
+    return f" On {label(one.condition, among)}: {best_k(one)}{cure}."
+
+
+def _end(situation: Situation, levels: Sequence[int]) -> int:
+    """Where the last range ends: what was measured lies within it."""
+    return max(situation.max_num_seqs or DEFAULT_END, *levels)
+
+
 def _never(cases: Sequence[_Case], situation: Situation, among: Sequence[Condition]) -> Advice:
     names = ", ".join(sorted({case.finding.profile for case in cases}))
     holds = ", ".join(label(condition, among) for condition in among)
     why = f"{names} never pays off at the tested loads."
     best = max(cases, key=lambda case: best_gain(case.finding))
     k = situation.num_speculative_tokens.get(best.finding.profile, 1)
-    off = ((1, situation.max_num_seqs or DEFAULT_END, 0),)
+    levels = best.finding.break_even["output_tokens_per_s"].tested_levels
+    off = ((1, _end(situation, levels), 0),)
     return Advice(
         Recommendation(OFF, None, holds, None, why), Choice.NONE, best.finding.profile, best.condition, k, off, off
     )
@@ -175,21 +195,22 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
     profile = case.finding.profile
     k = situation.num_speculative_tokens.get(profile, 1)
     levels = case.finding.break_even["output_tokens_per_s"].tested_levels
-    alike = [other.condition for other in others if case.status is other.status is BreakEvenStatus.PAYS_THROUGHOUT]
-    names = " and ".join(label(condition, among) for condition in (case.condition, *alike))
-    holds = f"{profile} on {names}, {_loads(levels[0], levels[-1])}"
+    alike = [other for other in others if case.everywhere and other.everywhere]
+    names = " and ".join(label(one.condition, among) for one in (case, *alike))
+    partly = case.status is BreakEvenStatus.PAYS_THROUGHOUT and not case.everywhere
+    holds = f"{profile} on {names}, {'measured at ' if partly else ''}{_loads(levels[0], levels[-1])}"
     holds += ", simulated" if situation.simulated else ""
-    tail = _others(others, among)
+    tail = _others([other for other in others if other not in alike], among)
     if case.status is BreakEvenStatus.PAYS_THROUGHOUT:
-        why = (
-            f"K = {k} pays off at every load up to {levels[-1]}; {OLD_SWITCH} would have had to be above {levels[-1]}."
-        )
-        always = ((1, situation.max_num_seqs or DEFAULT_END, k),)
-        told = Recommendation(STATIC, k, holds, None, why + tail)
+        always = ((1, _end(situation, levels), k),)
+        told = replace(_static(case, k, tail), holds_for=holds)
         return Advice(told, Choice.STATIC, profile, case.condition, k, always, always)
     ranges = tuple(ranges_of(case.finding, k, situation.max_num_seqs))
-    in_flight = _in_flight(case, k, ranges[-1][1])
+    in_flight = _in_flight(case, k, max(ranges[-1][1], levels[-1]))
     able = ability(situation.methods.get(profile, "none"), situation.version, situation.data_parallel)
+    if len(ranges) < len(in_flight):
+        ranges = in_flight
+        able = _by_router(able)
     old = _old_number(ranges)
     graph = _graph_limit(case, k, situation.max_graph_size.get(profile))
     schedule = able.setting == SCHEDULE
@@ -206,6 +227,35 @@ def _for_case(case: _Case, others: Sequence[_Case], situation: Situation, among:
         in_flight=in_flight,
         edges=edges_of(in_flight),
         can_schedule=able.setting == SCHEDULE,
+    )
+
+
+def _static(case: _Case, k: int, tail: str) -> Recommendation:
+    """The static K, with the loads at which it gains; where it gains at some only, the rest is no sure cost."""
+    verdict = case.finding.break_even["output_tokens_per_s"]
+    levels, gains = verdict.tested_levels, verdict.sure_gains
+    if case.everywhere and len(levels) > 1:
+        why = (
+            f"K = {k} pays off at every load up to {levels[-1]}; {OLD_SWITCH} would have had to be above {levels[-1]}."
+        )
+        return Recommendation(STATIC, k, "", None, why + tail)
+    why = f"K = {k} {verdict.sentence}.{tail}"
+    if case.everywhere:
+        return Recommendation(STATIC, k, "", None, why)
+    when = f"if {spans(gains, levels)} requests run at once"
+    untold = spans([level for level in levels if level not in gains], levels)
+    beyond = f"At {untold} there is no sure gain and no sure cost."
+    return Recommendation(STATIC, k, "", None, why, when=when, beyond=beyond)
+
+
+def _by_router(able: Ability) -> Ability:
+    """Two pools where a range has no whole batch of its own, so that a schedule cannot say it."""
+    if able.setting != SCHEDULE:
+        return able
+    return Ability(
+        TWO_POOLS,
+        "A schedule counts whole requests per engine step, which are too few there to tell these loads apart: run one "
+        "pool with the static config and one without speculation, behind a router with this threshold.",
     )
 
 
@@ -246,15 +296,19 @@ def _graph_limit(case: _Case, k: int, limit: int | None) -> str:
 def ranges_of(finding: ProfileFinding, k: int, max_num_seqs: int | None) -> list[tuple[int, int, int]]:
     """(first batch, last batch, K or 0) in vLLM's form, from the crossings by output tokens/s.
 
-    The edges are requests per engine step in the speculating server, read from the measured levels' batches; one that
-    falls below 1 or on its predecessor is left out.
+    The edges are requests per engine step in the speculating server, read from the measured levels' batches, at least
+    1; a range that has no whole batch of its own is left out.
     """
     crossings = finding.break_even["output_tokens_per_s"].crossings
     pays = crossings[0].direction == "down"
     ranges: list[tuple[int, int, int]] = []
     first = 1
     for crossing in crossings:
-        last = round(batch_at(batches_of(finding.levels), crossing.concurrency))
+        batches = batches_of(finding.levels)
+        last = whole_batch(batch_at(batches, crossing.concurrency))
+        if pays:
+            # The level that surely costs must not share the last whole batch.
+            last = min(last, whole_batch(batch_at(batches, crossing.level_above)) - 1)
         if last >= first:
             ranges.append((first, last, k if pays else 0))
             first = last + 1
@@ -302,11 +356,20 @@ def _others(others: Sequence[_Case], among: Sequence[Condition]) -> str:
     if never:
         parts.append(f"On {', '.join(never)} it never pays off: send that to a server without speculation.")
     parts += [
-        f"On {label(case.condition, among)} that is not settled."
+        f"On {label(case.condition, among)} that is not settled{_known(case)}."
         for case in others
         if case.status is BreakEvenStatus.INCONCLUSIVE
     ]
-    for case in turns:
+    for case in (*turns, *(case for case in others if case.status is BreakEvenStatus.PAYS_THROUGHOUT)):
         verdict = case.finding.break_even["output_tokens_per_s"]
         parts.append(f"On {label(case.condition, among)} it {verdict.sentence}.")
     return "".join(f" {part}" for part in parts)
+
+
+def _known(case: _Case) -> str:
+    """` (it surely costs at 8, 32)`: what an unsettled case says all the same."""
+    verdict = case.finding.break_even["output_tokens_per_s"]
+    for levels, word in ((verdict.sure_losses, "costs"), (verdict.sure_gains, "gains")):
+        if levels:
+            return f" (it {word} at {spans(levels, verdict.tested_levels)})"
+    return ""

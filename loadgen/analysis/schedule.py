@@ -8,7 +8,7 @@ from enum import StrEnum
 from loadgen.analysis.model import Estimate, LevelFinding
 from loadgen.analysis.moderation import Spread, moderated
 from loadgen.analysis.ratios import MIN_N, mean_and_sd, t_quantile
-from loadgen.analysis.schedule_edges import TIE, Ranges, Rung, ranges
+from loadgen.analysis.schedule_edges import TIE, Ranges, Rung, ranges, served
 from loadgen.profiles.model import BatchSchedule
 
 TIE_WITHOUT_SPREAD = math.log(1.05)
@@ -61,11 +61,13 @@ class Schedule:
     """The static K and no speculation by requests per step: what two pools would serve."""
     pools_in_flight: BatchSchedule = ()
     static_levels: tuple[tuple[int, float], ...] = ()
+    """(concurrency, speed-up) of the static K."""
     static_costs: tuple[int, ...] = ()
     """Levels at which the static K is slower than no speculation beyond noise; K = 0 elsewhere is a tie."""
     unmet: tuple[int, ...] = ()
     """Levels at which no setting surely keeps the limits: there the pick is by the objective alone."""
-    """(concurrency, speed-up) of the static K."""
+    better: tuple[ScheduledLevel, ...] = ()
+    """Where a static K is chosen: the levels at which the schedule is faster beyond noise all the same."""
 
 
 def rungs(levels: Sequence[LevelFinding], objective: str = "throughput", out: Collection[int] = ()) -> tuple[Rung, ...]:
@@ -146,21 +148,28 @@ def make_schedule(
     best = statics[static_k] if static_k else plain
     made = ranges(picks, curves, max_num_seqs)
     pools = _pools(best, plain, static_k, max_num_seqs)
-    choice = _choice(picks, curves, best, plain)
-    levels = tuple(_level(curves[picks[level]][level], picks[level], best[level], plain[level]) for level in shared)
+    # What a schedule is worth hangs on what it gives: loads that share a whole batch share a K.
+    given = served(made.batches, picks, curves)
+    choice = _choice(given, curves, best, plain)
+    wanted, had = (
+        tuple(_level(curves[by[level]][level], by[level], best[level], plain[level]) for level in shared)
+        for by in (picks, given)
+    )
+    ahead = tuple(at for at in had if at.over_static > 1 and _ahead(curves[at.k], best, at.concurrency))
     return Schedule(
         ranges=made.batches,
         choice=choice,
         static_k=static_k,
-        levels=levels,
+        levels=had if choice is Choice.SCHEDULE else wanted,
         zero_measured=zero_measured,
-        sentence=_sentence(choice, made.batches, pools.in_flight, static_k, levels),
+        sentence=_sentence(choice, made.batches, pools.in_flight, static_k, had, ahead),
         in_flight=made.in_flight,
         pools=pools.batches,
         pools_in_flight=pools.in_flight,
         static_levels=tuple((level, math.exp(rung.log_speedup)) for level, rung in sorted(best.items())),
         static_costs=tuple(level for level, rung in sorted(best.items()) if _costs(rung, plain[level])),
         unmet=unmet,
+        better=ahead if choice is Choice.STATIC else (),
     )
 
 
@@ -228,7 +237,8 @@ def _costs(rung: Rung, plain: Rung) -> bool:
 
 def _pools(best: Mapping[int, Rung], plain: Mapping[int, Rung], static_k: int, max_num_seqs: int) -> Ranges:
     if not static_k:
-        return Ranges(((1, max_num_seqs, 0),), ((1, max_num_seqs, 0),))
+        off = ((1, max(max_num_seqs, *plain), 0),)
+        return Ranges(off, off)
     curves = {0: plain, static_k: best}
     picks = {level: _pick({k: curve[level] for k, curve in curves.items()}) for level in plain}
     # A router has no batch that hovers at an edge.
@@ -259,6 +269,11 @@ def _choice(
     return Choice.TWO_POOLS if costs else Choice.STATIC
 
 
+def _ahead(own: Mapping[int, Rung], static: Mapping[int, Rung], level: int) -> bool:
+    """The schedule is faster than the static K there, beyond noise."""
+    return own[level].value - static[level].value > noise(own[level], static[level])
+
+
 def _level(own: Rung, k: int, static: Rung, plain: Rung) -> ScheduledLevel:
     gain = own.log_speedup - static.log_speedup
     both = None
@@ -285,10 +300,17 @@ def _interval(log_ratio: float, error: float | None, degrees: int) -> tuple[floa
 
 
 def _sentence(
-    choice: Choice, batches: BatchSchedule, pools: BatchSchedule, static_k: int, levels: Sequence[ScheduledLevel]
+    choice: Choice,
+    batches: BatchSchedule,
+    pools: BatchSchedule,
+    static_k: int,
+    levels: Sequence[ScheduledLevel],
+    ahead: Sequence[ScheduledLevel],
 ) -> str:
     if choice is Choice.NONE:
         return "No K gains beyond noise at any load: leave speculation out."
+    if choice is Choice.STATIC and ahead:
+        return _static_all_the_same(static_k, levels, ahead)
     if choice is Choice.STATIC:
         return f"Static K = {static_k} is as good as any schedule of the measured K at these loads: keep it static."
     if choice is Choice.TWO_POOLS:
@@ -306,6 +328,23 @@ def _sentence(
     text = ", ".join(f"K = {k} for {first} to {last}" for first, last, k in batches)
     against = f"static K = {static_k}" if static_k else "no speculation"
     return f"{text} requests per step: up to {best.over_static:.2f}x {against} (at {best.concurrency} in flight)."
+
+
+def _static_all_the_same(static_k: int, levels: Sequence[ScheduledLevel], ahead: Sequence[ScheduledLevel]) -> str:
+    """Where the schedule would be better and by how much, and where it is worse."""
+    gains = ", ".join(f"{one.over_static:.2f}x at {one.concurrency}" for one in ahead)
+    worst = min(levels, key=lambda one: one.over_static)
+    none = min(levels, key=lambda one: one.speedup)
+    if worst.over_static < math.exp(-TIE):
+        reason = f"but loses elsewhere ({worst.over_static:.2f}x at {worst.concurrency})"
+    elif none.speedup < math.exp(-TIE):
+        reason = f"but loses to no speculation ({none.speedup:.2f}x at {none.concurrency})"
+    else:
+        reason = "but nowhere else"
+    return (
+        f"A schedule of the measured K is better than static K = {static_k} at some loads ({gains}), {reason}: keep it "
+        "static."
+    )
 
 
 def span(first: int, last: int, of: BatchSchedule) -> str:

@@ -52,6 +52,10 @@ def best_k(ladder: LadderFinding, again: Mapping[int, Pooled] = NOTHING) -> str:
         asides.append(f"no verdict at {', '.join(map(str, ladder.unsettled))}")
     if static.unmet:
         asides.append(f"no setting surely keeps that at {', '.join(map(str, static.unmet))}")
+    if better := ladder.schedule.better:
+        most = max(better, key=lambda level: level.over_static)
+        gain = f"{most.over_static:.2f}x of it at {most.concurrency}"
+        asides.append(f"on one server static K = {ladder.schedule.static_k}, though a schedule is {gain}")
     aside = f" ({'; '.join(asides)})" if asides else ""
     within = f" {within_words(ladder.slo.slos)}" if ladder.slo else ""
     if all(k == 0 for _, _, k in in_flight):

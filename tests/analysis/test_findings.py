@@ -304,3 +304,39 @@ def test_the_answer_speaks_only_of_loads_that_gain(run_of: Any, manifest: Any) -
 def test_a_level_without_baseline_cells_is_named_in_the_answer(run_of: Any, manifest: Any) -> None:
     cells = [cell for cell in run_of(C86) if cell.key.profile != "baseline" or cell.key.level != 32]
     assert "(32 was tried and has no valid cell)" in analyse(manifest(), cells).answer
+
+
+def test_a_gain_at_the_top_is_advised_for_that_load(run_of: Any, manifest: Any) -> None:
+    found = analyse(manifest(), run_of({1: 1.0, 2: 1.0, 4: 1.0, 8: 1.0, 16: 1.0, 32: 1.3})).recommendation
+    assert found is not None
+    assert (found.setting, found.value, found.when) == ("num_speculative_tokens", 4, "if 32 requests run at once")
+    assert found.beyond == "At 1 to 16 there is no sure gain and no sure cost."
+    assert "every load" not in found.why
+    one = analyse(manifest(), run_of({8: 1.5})).recommendation
+    assert one is not None
+    assert "every load" not in one.why
+
+
+def test_another_workload_that_gains_or_is_open_is_told(run_of: Any, manifest: Any) -> None:
+    plan = manifest(conditions=(Condition("code-edit", 512, 0.0), CHAT))
+    gains = analyse(plan, run_of(C86) + run_of({1: 1.2, 8: 1.2}, condition=CHAT)).recommendation
+    assert gains is not None
+    assert "On chat it pays off at every load up to 8" in gains.why
+    unclear = run_of({1: 1.0, 8: 1.0}, condition=CHAT)
+    still = analyse(plan, run_of(C86) + unclear).recommendation
+    assert still is not None
+    assert "On chat that is not settled." in still.why
+
+
+@pytest.mark.parametrize("version", ["0.32.0", "0.23.0"])
+def test_a_turn_below_one_request_per_step_is_left_to_a_router(run_of: Any, manifest: Any, version: str) -> None:
+    cells = [
+        replace(
+            cell, window=replace(w, iteration_tokens=replace(w.iteration_tokens, count=w.iteration_tokens.count / 0.4))
+        )
+        for cell in run_of({1: 1.6, 2: 0.8, 4: 0.7})
+        if (w := cell.window) and w.iteration_tokens
+    ]
+    found = analyse(manifest(), cells, [server("baseline", version), server("ngram", version)]).recommendation
+    assert found is not None
+    assert (found.setting, found.value) == ("two_pools", {"edges": [[1, 1, 4], [2, 256, 0]]})

@@ -13,7 +13,7 @@ from loadgen.analysis.pairs import pair_cells
 from loadgen.analysis.recommendation import advise, schedules
 from loadgen.analysis.schedule import Choice
 from loadgen.errors import UsageError
-from loadgen.store.model import CellResult, Manifest, ServerFacts
+from loadgen.store.model import CellResult, Condition, Manifest, ServerFacts
 
 LADDER = {
     "ngram-k2": {"of": "ngram", "k": 2, "constant_schedule": False},
@@ -168,3 +168,58 @@ def test_what_is_claimed_fits_the_version(version: str, choice: Choice, cell: An
 def test_junk_in_the_settings_is_one_sentence(key: str, junk: object, cell: Any, manifest: Any) -> None:
     with pytest.raises(UsageError, match=rf"settings\.{key} in the manifest of .* repair or remove it"):
         analyse(manifest(settings={key: junk}), [cell("baseline"), cell("ngram")])
+
+
+GRID = (1, 2, 4, 8, 16, 32)
+CROSSED = {
+    "ngram-k1": (1.5, 1.4, 1.2, 1.1, 1.0, 0.9),
+    "ngram-k4": (1.1, 1.15, 1.2, 1.25, 1.3, 1.35),
+    "ngram-schedule-k0": (0.95,) * 6,
+    "ngram-schedule-k1": (1.4, 1.3, 1.1, 1.0, 0.9, 0.8),
+    "ngram-schedule-k4": (1.0, 1.05, 1.1, 1.15, 1.2, 1.25),
+}
+
+
+def test_a_static_k_is_not_called_as_good_where_a_schedule_is_better(cell: Any, manifest: Any) -> None:
+    ladder = {name: {"of": "ngram", "k": int(name[-1]), "constant_schedule": "schedule" in name} for name in CROSSED}
+    curves = {name: dict(zip(GRID, values, strict=True)) for name, values in CROSSED.items()}
+    findings = analyse(plan(manifest, ladder), cells_of(cell, curves))
+    advice = findings.recommendation
+    assert advice is not None
+    assert (advice.setting, advice.value) == ("num_speculative_tokens", 4)
+    assert "as good as any schedule" not in advice.why
+    assert "better than static K = 4 at some loads (1.27x at 1, 1.13x at 2)" in advice.why
+    assert "loses elsewhere (0.92x at 4)" in advice.why
+    assert "K = 1 up to" in findings.answer
+    assert "(on one server static K = 4, though a schedule is 1.27x of it at 1)" in findings.answer
+
+
+def test_the_other_workload_is_told(cell: Any, manifest: Any) -> None:
+    made = plan(manifest)
+    chat = Condition("chat", 128, 0.0)
+    losing = dict.fromkeys(K2, 0.75)
+    cells = cells_of(cell, {"ngram-k2": K2, "ngram-k4": K4})
+    cells += [
+        replace(one, key=replace(one.key, condition=chat))
+        for one in cells_of(cell, {"ngram-k2": losing, "ngram-k4": losing})
+    ]
+    advice = analyse(replace(made, conditions=(*made.conditions, chat)), cells).recommendation
+    assert advice is not None
+    told = "On chat: no K of 2, 4 pays off beyond noise: send that to a server without speculation."
+    assert told in advice.why
+
+
+def test_a_ladder_of_one_repeat_is_indicative(cell: Any, manifest: Any) -> None:
+    cells = [one for one in cells_of(cell, {"ngram-k2": K2, "ngram-k4": K4}) if one.key.repeat == 0]
+    advice = analyse(plan(manifest), cells).recommendation
+    assert advice is not None
+    assert "Indicative only" in advice.why
+
+
+def test_loads_beyond_the_usual_end_stay_within_the_last_range(cell: Any, manifest: Any) -> None:
+    names = {"ngram-k1": LADDER["ngram-k2"] | {"k": 1}, "ngram-k4": LADDER["ngram-k4"]}
+    curves = {"ngram-k1": {1: 1.4, 256: 1.2, 512: 0.7}, "ngram-k4": {1: 1.6, 256: 1.3, 512: 0.5}}
+    findings = analyse(plan(manifest, names), cells_of(cell, curves))
+    assert "no speculation from" in findings.answer
+    assert findings.recommendation is not None
+    assert findings.recommendation.value[-1][1] == 512  # type: ignore[index]  # a schedule's last range

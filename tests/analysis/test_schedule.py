@@ -232,7 +232,7 @@ def test_a_draft_model_heeds_a_schedule_up_to_0_26_and_then_not_before_0_32() ->
 LOST = {1: {1: 1.5} | dict.fromkeys((2, 4, 8, 16, 32), 0.88), 4: {1: 1.6, 2: 0.8, 4: 0.75, 8: 0.7, 16: 0.65, 32: 0.6}}
 
 
-@pytest.mark.parametrize("version", ["0.23.0"])
+@pytest.mark.parametrize("version", ["0.32.0", "0.23.0"])
 def test_a_range_below_one_request_per_step_is_left_to_a_router(version: str) -> None:
     # 1 in flight is 0.4 requests per step there, and 2 are 0.8: a schedule cannot tell them apart.
     found = make_schedule({k: curve(speedups, share=0.4) for k, speedups in LOST.items()}, max_num_seqs=256)
