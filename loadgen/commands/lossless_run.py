@@ -12,6 +12,7 @@ import typer
 from loadgen import __version__
 from loadgen.analysis.lossless_greedy import dtype_kind
 from loadgen.analysis.lossless_model import LosslessFinding, Quality
+from loadgen.analysis.lossless_servers import model_of, other_model, server_differences
 from loadgen.clock import utc_now
 from loadgen.commands import lossless_files as files
 from loadgen.commands.conclude import print_json
@@ -21,7 +22,7 @@ from loadgen.commands.sweep_setup import Experiment, start_requests
 from loadgen.engines.base import Engine, ReadyServer
 from loadgen.engines.choose import choose_engine
 from loadgen.engines.credentials import key_variable
-from loadgen.errors import ExitCode, LoadgenError
+from loadgen.errors import ExitCode, LoadgenError, ServerError
 from loadgen.load.target import Target
 from loadgen.metrics.scrape import MetricsClient
 from loadgen.report.live import JsonListener, LineListener
@@ -220,7 +221,15 @@ async def _prompts(job: _Job, servers: EngineServers, against: str, number: int)
 
 def _note_server(folder: RunFolder, ready: ReadyServer) -> None:
     facts = (ready.url, ready.model, ready.version, ready.start_s, ready.command)
-    folder.append_server(ServerFacts(ready.profile, 0, *facts, dict(ready.effective), ready.max_model_len))
+    server = ServerFacts(ready.profile, 0, *facts, dict(ready.effective), ready.max_model_len)
+    # Those of earlier starts too: the answers that stand in the folder came from them.
+    if differing := other_model([*folder.servers(), server]):
+        one, other = differing
+        raise ServerError(
+            f"{one.profile} serves {model_of(one)} and {other.profile} {model_of(other)}: two models have two "
+            "qualities whatever speculation does; start both servers with one MODEL."
+        )
+    folder.append_server(server)
 
 
 def _conclude(job: _Job, plan: LosslessPlan, finding: LosslessFinding, *, as_json: bool) -> None:
@@ -246,7 +255,7 @@ def _conclude(job: _Job, plan: LosslessPlan, finding: LosslessFinding, *, as_jso
     if as_json:
         print_json(dumps(content))
         return
-    print_json("\n".join(_text(finding, reports["report.html"], simulated=stored.simulated)))
+    print_json("\n".join(_text(finding, about, reports["report.html"])))
 
 
 def _listener(folder: RunFolder, *, as_json: bool) -> SteadyListener:
@@ -262,8 +271,10 @@ def _listener(folder: RunFolder, *, as_json: bool) -> SteadyListener:
     return SteadyListener(listen, silence)
 
 
-def _text(finding: LosslessFinding, report: Path, *, simulated: bool) -> Iterator[str]:
-    yield f"{'SIMULATED: ' if simulated else ''}{sentence(finding)}"
+def _text(finding: LosslessFinding, about: LosslessAbout, report: Path) -> Iterator[str]:
+    yield f"{'SIMULATED: ' if about.simulated else ''}{sentence(finding)}"
+    for difference in server_differences(finding.against, about.servers):
+        yield f"! the servers differ: {difference}"
     yield ""
     yield from lines(finding)
     yield ""

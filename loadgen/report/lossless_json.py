@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadgen.analysis.lossless_model import LosslessFinding
+from loadgen.analysis.lossless_servers import server_differences
 from loadgen.report.lossless_text import sentence
 from loadgen.store.codec import builtins
 from loadgen.store.model import ServerFacts
@@ -32,4 +33,6 @@ class LosslessAbout:
 
 def lossless_json(finding: LosslessFinding, about: LosslessAbout) -> dict[str, Any]:
     """The finding with its sentence, and how it was made."""
-    return {"schema": SCHEMA, "answer": sentence(finding), **builtins(about), **builtins(finding)}
+    differences = list(server_differences(finding.against, about.servers))
+    head = {"schema": SCHEMA, "answer": sentence(finding), "server_differences": differences}
+    return {**head, **builtins(about), **builtins(finding)}

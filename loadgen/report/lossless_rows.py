@@ -15,6 +15,7 @@ from loadgen.analysis.lossless_model import (
     Rate,
     SamplingFinding,
 )
+from loadgen.analysis.lossless_servers import server_differences
 from loadgen.report.lossless_json import LosslessAbout
 from loadgen.report.lossless_text import interval_words, short_name
 from loadgen.report.plan_rows import Table
@@ -249,6 +250,7 @@ def _drafted_cells(drafted: Drafted) -> list[str]:
 def head_facts(finding: LosslessFinding, about: LosslessAbout) -> Facts:
     """The few facts that stand beside the answer."""
     servers = list(about.servers.values())
+    differences = server_differences(finding.against, about.servers)
     return [
         ("Model", servers[0].model if servers else "unknown"),
         ("vLLM", ", ".join(dict.fromkeys(s.version or "unknown" for s in servers)) or "unknown"),
@@ -256,6 +258,7 @@ def head_facts(finding: LosslessFinding, about: LosslessAbout) -> Facts:
         ("Profile", f"{finding.profile}, K = {about.plan.k}"),
         ("Against", finding.against),
         ("Workload", about.workload),
+        *([("The servers differ", "; ".join(differences))] if differences else []),
     ]
 
 

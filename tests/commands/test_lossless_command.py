@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from loadgen.cli import app
 from loadgen.engines.ports import free_port
-from loadgen.errors import UsageError
+from loadgen.errors import ServerError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("lossless", "--engine", "simulator", "--temperature", "0", "--prompts", "4", "--max-tokens", "32")
@@ -57,14 +57,16 @@ def test_a_planted_bug_is_found_over_http_and_in_the_samples(tmp_path: Path) -> 
 
 
 @pytest.fixture
-def urls() -> Iterator[str]:
-    """Two simulators that know nothing of this run, as `--url` takes them."""
+def urls(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Two simulators that know nothing of this run, as `--url` takes them; parameters go to the second one."""
     ports = {name: free_port() for name in ("baseline", "ngram")}
+    more = {"ngram": getattr(request, "param", ())}
     with ExitStack() as stack:
         for name, port in ports.items():
             config = str(ROOT / "server_profiles" / f"{name}.yaml")
+            command = [sys.executable, "-m", "loadgen", "simulate", "--config", config, "--port", str(port)]
             process = subprocess.Popen(
-                [sys.executable, "-m", "loadgen", "simulate", "--config", config, "--port", str(port)],
+                [*command, *more.get(name, ())],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
@@ -80,6 +82,23 @@ def test_simulators_behind_urls_make_a_simulated_verdict(urls: str, tmp_path: Pa
     assert json.loads((folder / "result.json").read_text())["simulated"] is True
     assert json.loads((folder / "request.json").read_text())["simulated"] is True
     assert "SIMULATED" in (folder.parent / "report.html").read_text()
+
+
+@pytest.mark.parametrize("urls", [("--model", "other/Model")], indirect=True)
+def test_two_models_are_refused_before_anything_is_asked(urls: str, tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="other/Model: two models"):
+        run(tmp_path, "lossless", "--profile", "ngram", "--url", urls, "--temperature", "0", "--prompts", "2")
+    assert not list(tmp_path.glob("*/lossless/asked.jsonl"))
+
+
+@pytest.mark.parametrize("urls", [("--max-model-len", "2048", "--vllm-version", "0.26.0")], indirect=True)
+def test_servers_that_differ_otherwise_are_told_in_the_result(urls: str, tmp_path: Path) -> None:
+    words = ("--temperature", "0", "--prompts", "2", "--max-tokens", "16")
+    _, out, folder = run(tmp_path, "lossless", "--profile", "ngram", "--url", urls, *words)
+    assert "! the servers differ: vLLM is 0.26.0 for ngram and 0.32.0 for baseline" in out
+    assert "! the servers differ: max_model_len is 2048 for ngram" in out
+    assert len(json.loads((folder / "result.json").read_text())["server_differences"]) >= 2
+    assert "The servers differ" in (folder.parent / "report.md").read_text()
 
 
 @pytest.mark.parametrize(
