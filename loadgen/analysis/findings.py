@@ -1,6 +1,5 @@
 """From cells to findings: the whole analysis of a run."""
 
-import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
 from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure, log_ratios, session_means
 from loadgen.analysis.recommendation import Situation, recommend, schedules
 from loadgen.analysis.schedule_answer import ladder_answer
+from loadgen.analysis.server_words import largest, oldest_version, whole
 from loadgen.analysis.shifts import common_shifts
 from loadgen.analysis.step_points import LevelSteps, graph_limits, level_steps
 from loadgen.analysis.stepcost import GRAPH_LIMIT
@@ -146,11 +146,11 @@ def situation_of(manifest: Manifest, servers: Sequence[ServerFacts], slo: SloTab
         simulated=manifest.simulated,
         methods=manifest.methods,
         num_speculative_tokens=manifest.num_speculative_tokens,
-        version=next((server.version for server in servers if server.version), None),
-        max_num_seqs=_whole(servers, "max_num_seqs"),
-        data_parallel=_whole(servers, "data_parallel_size"),
+        version=oldest_version(servers),
+        max_num_seqs=whole(servers, "max_num_seqs"),
+        data_parallel=largest(servers, "data_parallel_size"),
         max_graph_size={
-            server.profile: size for server in servers if (size := _whole([server], "max_graph_size")) is not None
+            server.profile: size for server in servers if (size := whole([server], "max_graph_size")) is not None
         },
         ladder=ladder_of(manifest) or ({} if goal == Goal() else _single_rungs(manifest)),
         objective=goal.objective,
@@ -166,21 +166,6 @@ def _single_rungs(manifest: Manifest) -> dict[str, LadderArm]:
         for name, k in manifest.num_speculative_tokens.items()
         if name in manifest.profiles and k > 0 and not name.startswith("cost-probe")
     }
-
-
-def _whole(servers: Sequence[ServerFacts], key: str) -> int | None:
-    """A whole number of the servers as they run: told by the server, else from its command line; None where unknown."""
-    flag = f"--{key.replace('_', '-')}"
-    for server in servers:
-        told = server.effective.get(key, server.effective.get(key.replace("_", "-")))
-        if isinstance(told, int) and not isinstance(told, bool):
-            return told
-        for word, value in itertools.pairwise((*server.command, "")):
-            if word == flag and value.isdecimal():
-                return int(value)
-            if word.startswith(f"{flag}=") and word.removeprefix(f"{flag}=").isdecimal():
-                return int(word.removeprefix(f"{flag}="))
-    return None
 
 
 def _notes(pairings: Sequence[Pairing]) -> tuple[str, ...]:
