@@ -57,9 +57,7 @@ def what_settles(open_at: Sequence[Comparison], made: Anew) -> str:
     """
     if not made.repeat_s:
         return ""
-    known = [one for one in open_at if one.more_repeats]
-    near = [one for one in known if one.n + (one.more_repeats or 0) > MAX_REPEATS and _at_a_level(one)]
-    rest = [one for one in known if one not in near]
+    near, rest = _near_and_rest(open_at)
     parts = []
     if rest:
         parts.append(
@@ -72,6 +70,24 @@ def what_settles(open_at: Sequence[Comparison], made: Anew) -> str:
             "windows (--window) need fewer"
         )
     return f": {'; '.join(parts)}" if parts else ""
+
+
+def settles_briefly(open_at: Sequence[Comparison], made: Anew) -> str:
+    """The same for a sentence that must stay short: `, about 9 min would settle it`; the command is told elsewhere."""
+    near, rest = _near_and_rest(open_at)
+    if not made.repeat_s or not (near or rest):
+        return ""
+    if not rest:
+        return f", near the margin of {100 * made.margin:.1f} %: {_long(near, made)}"
+    where = f" at {_places(rest)}" if near else ""
+    return f", about {about(seconds(rest, made))} of measuring would settle it{where}"
+
+
+def _near_and_rest(open_at: Sequence[Comparison]) -> tuple[list[Comparison], list[Comparison]]:
+    """What lies so near the margin that repeats do not settle it, and what they do settle."""
+    known = [one for one in open_at if one.more_repeats]
+    near = [one for one in known if one.n + (one.more_repeats or 0) > MAX_REPEATS and _at_a_level(one)]
+    return near, [one for one in known if one not in near]
 
 
 def seconds(open_at: Sequence[Comparison], made: Anew) -> float:

@@ -8,7 +8,7 @@ from loadgen.analysis.schedule import Choice, span
 from loadgen.analysis.verify_limits import limits_verdict, own_checks
 from loadgen.analysis.verify_model import Anew, Claim, Comparison, LimitCheck, Role, Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled
-from loadgen.analysis.verify_time import what_settles
+from loadgen.analysis.verify_time import settles_briefly, what_settles
 from loadgen.profiles.model import BatchSchedule
 
 
@@ -161,7 +161,7 @@ def final_words(found: Verification, again: Mapping[int, Pooled] | None = None, 
     if not found.comparisons and not unsure_limits:
         return f"{advice} (re-measured, but no cell was valid{_once_more(found.anew)})"
     unsure = [one for one in found.comparisons if one.verdict is Verdict.OPEN]
-    time = what_settles(unsure, found.anew)
+    time = settles_briefly(unsure, found.anew)
     limits = f"; {_limit_words(found.claim, found.limits)}" if unsure_limits else ""
     if against:
         told = (

@@ -18,7 +18,7 @@ from loadgen.analysis.verify import MOST_REPEATS, compare
 from loadgen.analysis.verify_model import Anew, Claim, Role, StaticGain, Verdict, Verification
 from loadgen.analysis.verify_pooled import Pooled, corrected, k_at, pooled, refuted
 from loadgen.analysis.verify_samples import Sample
-from loadgen.analysis.verify_time import round_s, what_settles
+from loadgen.analysis.verify_time import round_s, settles_briefly, what_settles
 from loadgen.analysis.verify_words import final_words, sentence
 from loadgen.commands.conclude import find_findings
 from loadgen.profiles.model import BatchSchedule
@@ -148,11 +148,11 @@ def test_advice_that_was_measured_to_cost_is_not_given_without_it() -> None:
     made = Verification(
         Verdict.OPEN, claim, 0.1, "as asked", compare([sample((0.05, -0.25, -0.05))], 0.1), "", anew=Anew(repeat_s=9.0)
     )
-    assert final_words(made, seen(at8=1.2)).startswith("use static K = 4 (re-measured: not resolved: ")
+    assert final_words(made, seen(at8=1.2)).startswith("use static K = 4 (re-measured: not resolved, ")
     costly = final_words(made, seen(at8=1.2, at14=0.95, at16=0.93))
     assert costly.startswith(
         "static K = 4 at every tested load, the run's advice, is not resolved (a cost at 14, 16 (0.93x at 16) when "
-        "re-measured: "
+        "re-measured, "
     )
     held = final_words(replace(made, verdict=Verdict.HOLDS), seen(at16=0.95))
     assert held == "use static K = 4 (re-measured: holds at 1 load within 10.0 %, which covers a cost, 0.95x at 16)"
@@ -194,6 +194,7 @@ def test_the_time_said_is_that_of_the_command_said() -> None:
     (one,) = compare([sample((0.02, -0.02))], 0.05)
     made = Anew("runs elsewhere/x", 0.05, 1, 32.6, quick=True)
     open_one = replace(one, n=2, more_repeats=15)
+    assert settles_briefly([open_one], made) == ", about 9 min of measuring would settle it"
     assert what_settles([open_one], made) == (
         ": 17 repeats would settle it (about 9 min, every load and server anew: loadgen verify 'runs elsewhere/x' "
         "--repeats 17 --margin 0.05)"
