@@ -82,7 +82,7 @@ def command(
     if truth:
         from loadgen.commands.simulate_truth import TruthRequest, print_truth
 
-        print_truth(TruthRequest(profile, options, workload, levels, against, as_json))
+        print_truth(TruthRequest(profile, options, workload, levels, against, as_json, fault))
         return
     from loadgen.simulator.faults import Fault
     from loadgen.simulator.serve import ServeOptions, serve

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from loadgen.commands import options
+from loadgen.errors import UsageError
 from loadgen.profiles.model import ServerProfile
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _STATUS = {
     "pays_throughout": "pays at every level",
     "never_pays": "never pays at these levels",
+    "no_difference": "makes no difference at these levels",
 }
 
 
@@ -29,23 +31,30 @@ class TruthRequest:
     levels: str
     against: str
     as_json: bool
+    fault: str | None = None
 
 
 def print_truth(request: TruthRequest) -> None:
     """Prints one table for each workload, or all of them as JSON; UsageError for names that are not known."""
     from loadgen.profiles.loader import load_profile
     from loadgen.simulator.hardware_file import find_hardware
-    from loadgen.simulator.launch import with_options
+    from loadgen.simulator.launch import launch, with_options
     from loadgen.simulator.truth import truth
     from loadgen.workloads.registry import get_workload
 
     hardware = find_hardware(request.launch.hardware)
     levels = options.levels(request.levels)
     workloads = [get_workload(name) for name in options.names(request.workloads, "--workload")]
-    profile = with_options(request.profile, request.launch)
-    against = with_options(load_profile(request.against), request.launch)
+    base = load_profile(request.against)
+    _require_unspoilt(request)
+    for each in (request.profile, base):
+        launch(each, request.launch)  # what no server would start with is refused alike
+    profile, against = (with_options(each, request.launch) for each in (request.profile, base))
     seed, version = request.launch.seed, request.launch.version
-    found = [truth(profile, hardware, one, levels, seed, against, version=version) for one in workloads]
+    try:
+        found = [truth(profile, hardware, one, levels, seed, against, version=version) for one in workloads]
+    except ValueError as error:
+        raise UsageError(f"There is no truth with these settings: {error}; change --max-model-len.") from error
     if request.as_json:
         import json
 
@@ -55,6 +64,17 @@ def print_truth(request: TruthRequest) -> None:
         typer.echo("\n".join(table(one)) + "\n")
     if hardware.source:
         typer.echo(f"{hardware.name} was {hardware.source}.")
+
+
+def _require_unspoilt(request: TruthRequest) -> None:
+    """UsageError for --fault and --bug: the truth is that of sound servers."""
+    from loadgen.simulator.bugs import Bug
+    from loadgen.simulator.faults import Fault
+
+    for option, given in (("--fault", request.fault), ("--bug", request.launch.bug)):
+        if given:
+            Fault.parse(given) if option == "--fault" else Bug.parse(given)
+            raise UsageError(f"{option} spoils a server and --truth starts none; leave one of them out.")
 
 
 def as_data(found: "Truth") -> dict[str, Any]:

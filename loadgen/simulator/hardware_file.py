@@ -8,6 +8,21 @@ from pathlib import Path
 from loadgen.errors import UsageError
 from loadgen.simulator.hardware import PRESETS, Hardware
 
+LONGEST_S = 60.0
+"""Of any part of a step."""
+MOST = 1e15
+"""Of parameters and bytes."""
+_LIMITS = {
+    "parameters": (1e3, MOST),
+    "weight_bytes": (1e3, MOST),
+    "bandwidth": (1e6, 1e18),
+    "flops": (1e6, 1e21),
+    "kv_bytes_per_token": (1.0, 1e9),
+    "memory_bytes": (1e6, MOST),
+    "verify_attention": (0.0, 100.0),
+    "knee_sharpness": (1.0, 64.0),
+    "steps_ahead": (0.0, 1.0),
+}
 _NAMES = {field.name for field in dataclasses.fields(Hardware)}
 
 
@@ -46,7 +61,18 @@ def read_hardware(path: Path) -> Hardware:
             raise UsageError(
                 f"{path} has {key}: {value!r}; write {'a text' if key in words else 'a number from 0 up'}."
             )
+    for key, value in data.items():
+        low, high = (0.0, math.inf) if key in words else _limits(key)
+        if key not in words and not low <= value <= high:
+            raise UsageError(f"{path} has {key}: {value!r}; no machine is like that: from {low:g} to {high:g}.")
     return dataclasses.replace(PRESETS[base], **data)
+
+
+def _limits(key: str) -> tuple[float, float]:
+    """Between which a step takes some time, and ends."""
+    if key in _LIMITS:
+        return _LIMITS[key]
+    return 0.0, LONGEST_S if key.endswith("_s") else MOST
 
 
 def hardware_text(hardware: Hardware, base: str) -> str:

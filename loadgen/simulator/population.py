@@ -78,6 +78,11 @@ def build_population(
         for request in batch:
             answer = text.continuation(request.prompt_token_ids, temperature=request.temperature, seed=request.seed)
             sequence = Sequence(request, answer, config.max_model_len)
+            if sequence.end < 1:
+                raise ValueError(
+                    f"a prompt of {workload.name} has {len(request.prompt_token_ids)} tokens and max_model_len is "
+                    f"{config.max_model_len}"
+                )
             requests.append(request)
             plain.append(sequence.end - 1)
             fast.append(_steps(sequence, drafter, config.k) if isinstance(drafter, TableDrafter) else sequence.end - 1)

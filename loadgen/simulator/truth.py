@@ -17,7 +17,7 @@ from loadgen.simulator.text import TextModel
 from loadgen.simulator.virtual import VirtualLoop, VirtualResult, run_closed_loop
 from loadgen.workloads.base import Workload
 
-Status = Literal["found", "pays_throughout", "never_pays"]
+Status = Literal["found", "pays_throughout", "never_pays", "no_difference"]
 BASELINE = ServerProfile("baseline", {})
 _PARTS = 4
 
@@ -119,6 +119,8 @@ def truth(
     measured = tuple(found[level] for level in sorted(found))
     crossings = bench.crossings(measured)
     status: Status = "found" if crossings else "pays_throughout" if measured[0].speedup >= 1.0 else "never_pays"
+    if all(level.speedup == 1.0 for level in measured):  # a profile against itself
+        status = "no_difference"
     return Truth(
         profile.name,
         against.name,

@@ -105,6 +105,12 @@ def test_a_written_machine_reads_back(tmp_path: Path) -> None:
         ('{"base": "l4-8b-int4", "flops": "fast"}', "flops"),
         ('{"base": "l4-8b-int4", "flops": -1}', "flops"),
         ('{"base": "l4-8b-int4", "name": 3}', "name"),
+        ('{"base": "l4-8b-int4", "bandwidth": 0}', "bandwidth: 0; no machine"),
+        ('{"base": "l4-8b-int4", "flops": 0}', "flops: 0; no machine"),
+        ('{"base": "l4-8b-int4", "kv_bytes_per_token": 0}', "kv_bytes_per_token: 0; no machine"),
+        ('{"base": "l4-8b-int4", "weight_bytes": 1e300}', "weight_bytes: 1e[+]300; no machine"),
+        ('{"base": "l4-8b-int4", "host_step_s": 1e300}', "host_step_s: 1e[+]300; no machine"),
+        ('{"base": "l4-8b-int4", "knee_sharpness": 0}', "knee_sharpness: 0; no machine"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_sentence(tmp_path: Path, text: str, word: str) -> None:
