@@ -26,10 +26,12 @@ from loadgen.commands.given import (
     VllmVersion,
     Window,
 )
+from loadgen.commands.resume import refuse_other_options
 from loadgen.store.folder import RUNS
 
 
 def command(
+    context: typer.Context,
     profile: Annotated[str, typer.Option(help="The profile to answer for.")] = "ngram",
     against: Against = "baseline",
     engine: Annotated[str, typer.Option(help="auto, simulator, docker, process or url.")] = "auto",
@@ -74,6 +76,7 @@ def command(
     from loadgen.engines.choose import EngineRequest
 
     if resume is not None:
+        refuse_other_options(context)
         raise typer.Exit(resume_answer(resume, runs, as_json=as_json))
     request = SweepRequest(
         profile=profile,

@@ -17,10 +17,12 @@ from loadgen.commands.given import (
     Urls,
     VllmCommand,
 )
+from loadgen.commands.resume import refuse_other_options
 from loadgen.store.folder import RUNS
 
 
 def command(
+    context: typer.Context,
     profile: Annotated[str, typer.Option(help="The profile to test.")] = "ngram",
     against: Annotated[str, typer.Option(help="The profile without speculation.")] = "baseline",
     engine: Engine = "auto",
@@ -64,6 +66,7 @@ def command(
     from loadgen.engines.choose import EngineRequest
 
     if resume is not None:
+        refuse_other_options(context, "seeds")
         raise typer.Exit(go_on(resume, runs, seeds, as_json=as_json))
     request = SweepRequest(
         profile=profile,
