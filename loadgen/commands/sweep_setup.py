@@ -12,6 +12,7 @@ from loadgen.analysis.ladder import LadderArm
 from loadgen.analysis.refine import LOOKS
 from loadgen.clock import utc_now
 from loadgen.commands import options
+from loadgen.commands.input_lengths import require_lengths, require_room
 from loadgen.commands.machine_limits import advice, require_carried
 from loadgen.commands.sweep_ladder import Ladder, make_ladder
 from loadgen.commands.workload_options import chosen_workload, require_prompts, workload_notes
@@ -31,6 +32,8 @@ from loadgen.workloads.base import Sampling, Workload
 LEVELS = "1,2,4,8,16,32"
 LEVELS_QUICK = "1,4,16"
 LEVELS_CPU = "1,2,4,8"
+LONGEST = 32768
+"""The simulator's context where nothing else is said."""
 MOST_REPEATS = 1000
 """Every cell of a plan is a row in memory; more is a slip of the hand."""
 
@@ -129,6 +132,10 @@ def make_experiment(request: SweepRequest, engine: Engine) -> Experiment:
         for length in _lengths(request, workload)
         for temperature in options.temperatures(request.temperature)
     )
+    if request.input_tokens is not None:
+        lengths = tuple(condition.input_tokens for condition in conditions)
+        require_lengths(lengths, workloads.values(), request.seed)
+        require_room(lengths, profiles, request.server_args, LONGEST if engine.simulated else None)
     _check_refine(request)
     plan = SweepPlan(
         profiles=tuple(profile.name for profile in profiles),
