@@ -18,6 +18,7 @@ from loadgen.analysis.pairs import Pair, Pairing, pair_cells, sessions_of
 from loadgen.analysis.ratios import BREAK_EVEN_MEASURES, MIN_N, Measure, log_ratios, session_means
 from loadgen.analysis.recommendation import Situation, recommend, schedules
 from loadgen.analysis.schedule_answer import ladder_answer
+from loadgen.analysis.schedule_ladder import LadderFinding
 from loadgen.analysis.server_words import largest, oldest_version, whole
 from loadgen.analysis.shifts import common_shifts
 from loadgen.analysis.step_points import LevelSteps, graph_limits, level_steps
@@ -56,7 +57,8 @@ def analyse(
         for condition in _conditions(manifest, pairings)
     )
     situation = situation_of(manifest, servers, slo)
-    ladders = schedules(conditions, situation)
+    tried = {*failed, *(key for pairing in pairings for key in pairing.alone)}
+    ladders = tuple(_with_lost_levels(one, tried) for one in schedules(conditions, situation))
     indicative = any(b.indicative for c in conditions for p in c.profiles for b in p.break_even.values())
     return Findings(
         run_id=manifest.run_id,
@@ -75,7 +77,7 @@ def analyse(
                 conditions,
                 simulated=manifest.simulated,
                 interrupted=interrupted,
-                failed={*failed, *(key for pairing in pairings for key in pairing.alone)},
+                failed=tried,
             )
         ),
         checks=run_checks(manifest, servers),
@@ -87,6 +89,13 @@ def analyse(
         ),
         ladders=ladders,
     )
+
+
+def _with_lost_levels(ladder: LadderFinding, tried: Collection[CellKey]) -> LadderFinding:
+    """The ladder with the levels that were tried and have no pair of cells among those without a verdict."""
+    known = {level.concurrency for level in ladder.schedule.levels}
+    lost = {key.level for key in tried if key.condition == ladder.condition} - known
+    return replace(ladder, unsettled=tuple(sorted({*ladder.unsettled, *lost})))
 
 
 def _as_sure_as_it_is(found: Recommendation | None, interrupted: bool, indicative: bool) -> Recommendation | None:

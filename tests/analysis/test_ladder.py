@@ -223,3 +223,12 @@ def test_loads_beyond_the_usual_end_stay_within_the_last_range(cell: Any, manife
     assert "no speculation from" in findings.answer
     assert findings.recommendation is not None
     assert findings.recommendation.value[-1][1] == 512  # type: ignore[index]  # a schedule's last range
+
+
+def test_a_level_without_baseline_cells_has_no_verdict(cell: Any, manifest: Any) -> None:
+    cells = [
+        one
+        for one in cells_of(cell, {"ngram-k2": K2, "ngram-k4": K4})
+        if one.key.profile != "baseline" or one.key.level != 32
+    ]
+    assert "(no verdict at 32)" in analyse(plan(manifest), cells).answer
