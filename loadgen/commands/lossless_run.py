@@ -224,7 +224,7 @@ def _note_server(folder: RunFolder, ready: ReadyServer) -> None:
     server = ServerFacts(ready.profile, 0, *facts, dict(ready.effective), ready.max_model_len)
     # Those of earlier starts too: the answers that stand in the folder came from them.
     if differing := other_model([*folder.servers(), server]):
-        one, other = differing
+        one, other = sorted(differing, key=lambda server: server.profile)  # not by which came up first
         raise ServerError(
             f"{one.profile} serves {model_of(one)} and {other.profile} {model_of(other)}: two models have two "
             "qualities whatever speculation does; start both servers with one MODEL."
