@@ -1,6 +1,7 @@
 """A run that is resumed with more levels or repeats: only what is new is measured, and what differs is refused."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,18 @@ from loadgen.store.folder import RunFolder
 SWEEP = ["sweep", "--workload", "code-edit", "--levels", "1,2", "--repeats", "1", "--window", "0.2"]
 
 
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run is that each test gets a copy of."""
+    return tmp_path_factory.mktemp("swept")
+
+
 @pytest.fixture
-def run(in_process: Any, tmp_path: Path) -> RunFolder:
-    found = CliRunner().invoke(app, [*SWEEP, "--max-tokens", "16", "--runs", str(tmp_path)])
-    assert found.exit_code in (0, 3), found.output
+def run(in_process: Any, tmp_path: Path, swept: Path) -> RunFolder:
+    if not list(swept.glob("*/manifest.json")):
+        found = CliRunner().invoke(app, [*SWEEP, "--max-tokens", "16", "--runs", str(swept)])
+        assert found.exit_code in (0, 3), found.output
+    shutil.copytree(swept, tmp_path, symlinks=True, dirs_exist_ok=True)
     (path,) = (path.parent for path in tmp_path.glob("*/manifest.json"))
     in_process.started.clear()
     return RunFolder(path)

@@ -27,6 +27,7 @@ def asked(runs: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.faults
 def test_an_interrupted_test_goes_on_without_asking_again(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, *SAMPLED, "--runs", str(tmp_path)],
