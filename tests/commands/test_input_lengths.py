@@ -34,6 +34,8 @@ def test_a_length_that_cannot_be_is_refused_before_a_server_starts(
 
 def test_a_length_that_some_tokenizer_allows_is_left_to_the_server() -> None:
     require_lengths([90, 4000], [get_workload("code-edit")], 1)
+    with pytest.raises(UsageError, match="--input-tokens 1: "):
+        require_lengths([90, 1], [get_workload("code-edit")], 1)
 
 
 def test_the_context_is_that_of_the_profile_the_argument_or_unknown() -> None:

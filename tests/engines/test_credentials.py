@@ -39,10 +39,10 @@ def test_a_secret_among_a_servers_arguments_is_refused(word: str, cure: str) -> 
 
 
 def test_options_that_only_sound_like_it_pass() -> None:
-    refuse_secrets(
-        ("--ssl-keyfile=key.pem", "--max-num-batched-tokens=8", "--tokenizer", "a", "--return-tokens-as-token-ids"),
-        "--server-arg",
-    )
+    words = ("--ssl-keyfile=key.pem", "--max-num-batched-tokens=8", "--tokenizer", "a", "--return-tokens-as-token-ids")
+    refuse_secrets(words, "--server-arg")
+    with pytest.raises(UsageError, match="export HF_TOKEN"):
+        refuse_secrets((*words, "--hf-token=s3cret"), "--server-arg")
 
 
 def test_a_variable_by_its_name_takes_the_environments_value(monkeypatch: pytest.MonkeyPatch) -> None:

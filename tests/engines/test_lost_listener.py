@@ -1,6 +1,7 @@
 """A listener that fails, and a user who asks twice: no server outlives either."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,9 @@ def test_a_launch_that_is_cancelled_at_any_step_can_be_stopped(kind: str, stubbo
         launch.cancel()
         await asyncio.gather(launch, return_exceptions=True)
         await asyncio.wait_for(child.stop(), 60)
+        if child.pid is not None:
+            with pytest.raises(ProcessLookupError):
+                os.killpg(child.pid, 0)
 
     async def run() -> None:
         await asyncio.gather(*(cancelled_after(steps) for steps in range(8)))

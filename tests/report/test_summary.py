@@ -64,7 +64,8 @@ def test_text_that_is_no_utf8_can_be_written() -> None:
 
 
 def test_hostile_text_stays_valid(hostile_findings: Findings, manifest: Manifest) -> None:
-    check(dumps(summary(hostile_findings, manifest)))
+    data = check(dumps(summary(hostile_findings, manifest)))
+    assert data["answer"] == hostile_findings.answer
 
 
 @pytest.mark.parametrize("field", ["schema", "engine", "simulated", "conditions", "recommendation"])

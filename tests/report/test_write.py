@@ -34,7 +34,10 @@ def test_hostile_text_is_written_as_utf8(
     tmp_path: Path, hostile_findings: Findings, manifest: Manifest, cells: tuple[CellResult, ...]
 ) -> None:
     for path in write_reports(tmp_path, hostile_findings, manifest, cells, ()).values():
-        path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        assert text
+        # what would end a script or begin a tag does so nowhere in what a browser opens
+        assert path.suffix not in (".html", ".svg") or "x</script><img" not in text
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
